@@ -1,0 +1,1 @@
+"""One agent's mind: policy, rollout engine, context buffer, credit, learner."""

@@ -1,0 +1,86 @@
+"""The interface of an agent: what its process asks of it, whatever it is made of.
+
+A mind knows no link, no clock and no other agent. It is driven by one thread, one call at a time, in the order
+``begin -> (act | end)* -> update -> begin ...``; ``save`` and ``load`` happen only between ``update`` and ``begin``.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Ended", "Metrics", "Mind", "Phase", "Request"]
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+import msgspec
+
+from decentral.envs.turn import Outcome, Turn
+
+Metrics = dict[str, float]
+
+
+class Phase(msgspec.Struct, frozen=True):
+    """A stretch of play without an update in it."""
+
+    kind: Literal["train", "eval"]
+    iteration: int
+    """Train: the iteration, from 0. Eval: how many iterations came before."""
+    attempt: int = 0
+    """How often this phase was started over because a process was lost."""
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A turn of one episode that waits for this agent's action."""
+
+    episode: int
+    """Unique in the run; a phase that is started over uses the same numbers again."""
+    group: int
+    """Episodes of one group started from the same environment, level and seed."""
+    turn: Turn
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """An episode that is over, as this agent sees it."""
+
+    episode: int
+    group: int
+    outcome: Outcome
+    fault: str = ""
+    """Why the host takes the blame (a crash, a lost agent); such an episode never enters a statistic."""
+
+
+class Mind(Protocol):
+    """One agent: a language model that learns, a frozen one, a script, a random player or a person."""
+
+    @property
+    def updates(self) -> int:
+        """How many updates the weights have seen."""
+        ...
+
+    def begin(self, phase: Phase) -> None:
+        """Forgets every open episode and starts a phase."""
+        ...
+
+    def act(self, requests: Sequence[Request]) -> list[str]:
+        """Returns one action text per request, in order; on a legal turn it is one of ``turn.legal``."""
+        ...
+
+    def end(self, ended: Sequence[Ended]) -> None:
+        """Takes the outcomes of episodes that are over."""
+        ...
+
+    def update(self) -> Metrics:
+        """Closes the phase; a learner makes at most one optimiser step. Returns flat figures to log."""
+        ...
+
+    def save(self, folder: Path) -> None:
+        """Writes everything that ``load`` needs to go on exactly, into an existing empty folder."""
+        ...
+
+    def load(self, folder: Path) -> None:
+        """Restores what ``save`` wrote. Raises ModelError."""
+        ...
+
+    def export(self, folder: Path) -> None:
+        """Writes a plain Hugging Face or PEFT folder, usable outside a run. Raises ModelError if there are no weights."""
+        ...

@@ -1,0 +1,71 @@
+"""The tree of errors. It belongs to no room: every room raises from it.
+
+    DecentralError
+    ├── ConfigError          a field, flag or name that cannot be used as given
+    │   └── MissingExtra     a package that an extra installs is absent
+    ├── EnvError             an environment that cannot be played
+    ├── ModelError           a model that cannot be loaded or served
+    ├── RunError             a run folder that cannot be opened, resumed or written
+    ├── LinkError            a message that breaks the protocol
+    └── DeadlineError        a wait that ended without its answer
+
+Every message is one sentence with the value, the reason and the fix; the command line prints it and exits with 2.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ConfigError",
+    "DeadlineError",
+    "DecentralError",
+    "EnvError",
+    "LinkError",
+    "MissingExtra",
+    "ModelError",
+    "RunError",
+    "suggest",
+]
+
+import difflib
+from collections.abc import Iterable
+
+
+class DecentralError(Exception):
+    """Base of everything this library raises on purpose."""
+
+
+class ConfigError(DecentralError):
+    """A field, flag or name that cannot be used as given."""
+
+
+class MissingExtra(ConfigError):
+    """A package that an optional extra installs is absent."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra {extra!r}: pip install 'decentral[{extra}]'")
+
+
+class EnvError(DecentralError):
+    """An environment that cannot be played: it breaks its API, raises, or offers no legal action."""
+
+
+class ModelError(DecentralError):
+    """A model that cannot be loaded, served or saved."""
+
+
+class RunError(DecentralError):
+    """A run folder that cannot be created, opened, resumed or written."""
+
+
+class LinkError(DecentralError):
+    """A message that breaks the protocol."""
+
+
+class DeadlineError(DecentralError):
+    """A wait that ended without its answer; the message names whom it waited for."""
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Returns ``"; did you mean 'x'?"`` for the closest known name, else the empty string."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,1 @@
+"""Environments: one turn-based view over PettingZoo, text views of spaces, built-in games."""

@@ -1,0 +1,1 @@
+"""Influence graphs and who-may-advise-whom topologies: networkx and numpy only."""
