@@ -82,5 +82,5 @@ class Mind(Protocol):
         ...
 
     def export(self, folder: Path) -> None:
-        """Writes a plain Hugging Face or PEFT folder, usable outside a run. Raises ModelError if there are no weights."""
+        """Writes a plain Hugging Face or PEFT folder, usable outside a run. Raises ModelError without weights."""
         ...

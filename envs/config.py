@@ -14,7 +14,9 @@ class EnvConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One environment, its difficulty, and how it is read and judged."""
 
     name: Annotated[str, Meta(description="built-in name, `package.module:callable` or `file.py:callable`")]
-    level: Annotated[int | None, Meta(ge=0, description="passed to the callable as `level`, if it has levels")] = None
+    level: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="passed to the callable as `level`, if it has levels")
+    ] = None
     options: Annotated[dict[str, Any], Meta(description="further keyword arguments of the callable")] = {}
     view: Annotated[
         str, Meta(description="`package.module:callable` or `file.py:callable` that returns a TextView")

@@ -1,0 +1,1 @@
+"""The built-in cooperative games: one module each, with ``env(level)``, ``LEVELS`` and ``scratch(observation)``."""

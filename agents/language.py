@@ -1,0 +1,133 @@
+"""The language agent: a policy that plays through the rollout engine and learns from its own plays."""
+
+from __future__ import annotations
+
+__all__ = ["LanguageAgent"]
+
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+from decentral.agents.config import AgentConfig
+from decentral.agents.draws import name_word
+from decentral.agents.learner import Learner, Play
+from decentral.agents.mind import Ended, Metrics, Phase, Request
+from decentral.agents.policy import Policy
+from decentral.agents.rollout import Rollouts
+from decentral.agents.stream import Stream
+
+_KEPT = 64
+"""Finished streams that ``describe`` can still show."""
+
+
+class LanguageAgent:
+    """A Mind with weights of its own; a frozen one plays the same way and never steps."""
+
+    def __init__(self, name: str, config: AgentConfig, seed: int) -> None:
+        """Loads the model. Raises ModelError, ConfigError."""
+        self.config = config
+        self.policy = Policy(config, seed ^ name_word(name) & 0x7FFFFFFF)
+        self.rollouts = Rollouts(self.policy, seed, name_word(name), config.reasoning_tokens)
+        self._learner = Learner(self.policy, config) if self.policy.learning else None
+        self._phase = Phase("eval", 0)
+        self._plays: dict[int, Play] = {}
+        self._recent: deque[tuple[int, Stream]] = deque(maxlen=_KEPT)
+        self._tally = _Tally()
+
+    @property
+    def updates(self) -> int:
+        return self._learner.updates if self._learner else 0
+
+    def begin(self, phase: Phase) -> None:
+        self._phase = phase
+        self._plays = {}
+        self._tally = _Tally(sampled=self.rollouts.sampled)
+        self.rollouts.clear(self.config.temperature if phase.kind == "train" else 1.0)
+
+    def act(self, requests: Sequence[Request]) -> list[str]:
+        started = time.perf_counter()
+        actions = self.rollouts.play([r.episode for r in requests], [r.turn for r in requests])
+        self._tally.seconds += time.perf_counter() - started
+        return actions
+
+    def end(self, ended: Sequence[Ended]) -> None:
+        for over in ended:
+            try:
+                stream = self.rollouts.close(over.episode)
+            except KeyError:
+                continue
+            self._recent.append((over.episode, stream))
+            if over.fault:
+                self._tally.faults += 1
+                continue
+            self._tally.add(over, stream)
+            if self._phase.kind == "train" and self._learner:
+                self._plays[over.episode] = Play(stream, over.group, over.outcome.total)
+
+    def update(self) -> Metrics:
+        figures = self._tally.figures(self.rollouts.sampled)
+        due = (self._phase.iteration + 1) % self.config.update_every == 0
+        if self._learner and self._phase.kind == "train" and due:
+            started = time.perf_counter()
+            figures |= self._learner.step([self._plays[episode] for episode in sorted(self._plays)])
+            figures["update_s"] = time.perf_counter() - started
+        self._plays = {}
+        return figures
+
+    def save(self, folder: Path) -> None:
+        if self._learner:
+            self._learner.save(folder)
+
+    def load(self, folder: Path) -> None:
+        if self._learner:
+            self._learner.load(folder)
+
+    def export(self, folder: Path) -> None:
+        self.policy.export(folder)
+
+    def describe(self, episode: int) -> Stream | None:
+        """Returns the stream of an open or recently finished episode, or none."""
+        for number, stream in self._recent:
+            if number == episode:
+                return stream
+        try:
+            return self.rollouts.stream(episode)
+        except KeyError:
+            return None
+
+
+class _Tally:
+    """Running sums of a phase."""
+
+    def __init__(self, sampled: int = 0) -> None:
+        self.seconds = 0.0
+        self.faults = 0
+        self._sampled = sampled
+        self._episodes = self._turns = self._chunks = 0
+        self._total = 0.0
+        self._successes: list[float] = []
+
+    def add(self, over: Ended, stream: Stream) -> None:
+        self._episodes += 1
+        self._turns += stream.turns
+        self._chunks += len(stream.chunks) - 1
+        self._total += over.outcome.total
+        if over.outcome.success is not None:
+            self._successes.append(over.outcome.success)
+
+    def figures(self, sampled: int) -> Metrics:
+        tokens = sampled - self._sampled
+        figures: Metrics = {
+            "episodes": self._episodes,
+            "return": self._total / max(1, self._episodes),
+            "turns": self._turns,
+            "faults": self.faults,
+            "chunks": self._chunks,
+            "tokens_sampled": tokens,
+            "tokens_per_s": tokens / max(1e-9, self.seconds),
+            "collect_s": self.seconds,
+        }
+        if self._successes:
+            figures["success"] = sum(self._successes) / len(self._successes)
+        return figures

@@ -1,0 +1,148 @@
+"""The learner: one optimiser step on one batch of plays, on the agent's own weights.
+
+The batch was sampled by these very weights, so the importance ratio is 1 and nothing is clipped (CANOPY,
+arXiv 2609.01245); both are measured and logged. Loss: the mean over sampled tokens of
+``-advantage * ratio + kl * k3``, k3 to the agent's own fixed base.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Learner", "Play"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from decentral.agents.config import AgentConfig
+from decentral.agents.credit import Credit, Plays, chain, group_advantage
+from decentral.agents.mind import Metrics
+from decentral.agents.policy import Policy
+from decentral.agents.schedule import rate_at
+from decentral.agents.scoring import pack, score
+from decentral.agents.stream import Stream
+from decentral.errors import ModelError
+
+_CREDIT = chain(group_advantage)
+_CLIP = 0.2
+"""A ratio further from 1 than this counts as clipped in the log; the loss itself never clips."""
+_TOKENS_SMALL, _TOKENS_LARGE = 16384, 1024
+_RATE_FULL, _RATE_LORA = 1e-3, 2e-4
+
+
+@dataclass(frozen=True)
+class Play:
+    """One finished episode of the agent."""
+
+    stream: Stream
+    group: int
+    total: float
+    """The agent's own return."""
+
+
+class Learner:
+    """Optimiser state and the number of updates made."""
+
+    def __init__(self, policy: Policy, config: AgentConfig, credit: Credit = _CREDIT) -> None:
+        self.updates = 0
+        self._policy = policy
+        self._config = config
+        self._credit = credit
+        self._lr = config.lr if config.lr is not None else (_RATE_LORA if policy.lora else _RATE_FULL)
+        self._tokens = config.microbatch or (_TOKENS_LARGE if policy.lora else _TOKENS_SMALL)
+        self._trained = policy.trained()
+        self._optimiser = torch.optim.AdamW(self._trained.values(), lr=1.0, betas=(0.9, 0.95), weight_decay=0.0)
+
+    def step(self, plays: Sequence[Play]) -> Metrics:
+        """Makes one optimiser step, or none if nothing was sampled; returns its figures."""
+        config, policy = self._config, self._policy
+        chunks = [chunk for play in plays for chunk in play.stream.chunks]
+        owner = [e for e, play in enumerate(plays) for _ in play.stream.chunks]
+        arrays = Plays(
+            returns=np.array([play.total for play in plays], dtype=np.float64),
+            groups=np.array([play.group for play in plays], dtype=np.int64),
+            episode=np.array([e for e, chunk in zip(owner, chunks) for _ in chunk.choices], dtype=np.int64),
+            turn=np.array([choice.turn for chunk in chunks for choice in chunk.choices], dtype=np.int64),
+        )
+        count = len(arrays.episode)
+        if count == 0:
+            return {}
+        advantage = torch.from_numpy(self._credit(arrays, np.zeros(count))).float()
+        behind = torch.tensor([choice.logp for chunk in chunks for choice in chunk.choices])
+        first = np.cumsum([0, *(len(chunk.choices) for chunk in chunks)])
+        total: dict[str, float] = dict.fromkeys(("loss", "kl", "entropy", "ratio_mean", "clip_fraction", "drift"), 0.0)
+        self._optimiser.zero_grad(set_to_none=True)
+        for batch in pack(chunks, self._tokens):
+            part = [chunks[i] for i in batch]
+            index = torch.from_numpy(np.concatenate([np.arange(first[i], first[i + 1]) for i in batch]))
+            scores = score(
+                lambda ids, positions, keep: policy.forward(ids, positions, None, None, keep),
+                part,
+                config.temperature,
+                policy.device,
+            )
+            gain = advantage[index].to(scores.logp.device)
+            loss = -(gain * (scores.logp - scores.logp.detach()).exp())
+            if config.kl > 0:
+                base = score(policy.base_forward, part, config.temperature, policy.device).logp
+                gap = base - scores.logp
+                k3 = gap.exp() - gap - 1
+                loss = loss + config.kl * k3
+                total["kl"] += k3.sum().item()
+            (loss.sum() / count).backward()  # type: ignore[no-untyped-call]
+            drift = (scores.logp.detach() - behind[index].to(scores.logp.device)).cpu()
+            total["loss"] += loss.sum().item()
+            total["entropy"] += scores.entropy.sum().item()
+            total["ratio_mean"] += drift.exp().sum().item()
+            total["clip_fraction"] += ((drift.exp() - 1).abs() > _CLIP).sum().item()
+            total["drift"] += drift.abs().sum().item()
+        norm = torch.nn.utils.clip_grad_norm_(list(self._trained.values()), config.clip)
+        rate = rate_at(self._lr, self.updates)
+        for group in self._optimiser.param_groups:
+            group["lr"] = rate
+        self._optimiser.step()
+        self.updates += 1
+        spread = [np.ptp(arrays.returns[arrays.groups == g]) for g in np.unique(arrays.groups)]
+        return {
+            **{name: value / count for name, value in total.items()},
+            "grad_norm": norm.item(),
+            "lr": rate,
+            "degenerate_groups": float(np.mean([s == 0 for s in spread])),
+        }
+
+    def save(self, folder: Path) -> None:
+        """Writes the trained weights and the optimiser's moments as safetensors."""
+        save_file({name: p.detach().contiguous() for name, p in self._trained.items()}, folder / "weights.safetensors")
+        moments: dict[str, torch.Tensor] = {}
+        for name, p in self._trained.items():
+            for key, value in self._optimiser.state.get(p, {}).items():
+                moments[f"{key}/{name}"] = torch.as_tensor(value).detach().contiguous()
+        moments["updates"] = torch.tensor(self.updates)
+        save_file(moments, folder / "optimiser.safetensors")
+
+    def load(self, folder: Path) -> None:
+        """Restores what ``save`` wrote. Raises ModelError."""
+        try:
+            weights = load_file(folder / "weights.safetensors")
+            moments = load_file(folder / "optimiser.safetensors")
+        except (OSError, SafetensorError) as error:
+            raise ModelError(
+                f"checkpoint {folder} cannot be read ({error}); remove it, and the one before it is taken"
+            ) from error
+        if weights.keys() != self._trained.keys():
+            raise ModelError(
+                f"checkpoint {folder} holds other parameters than model {self._policy.name!r}; resume with its config"
+            )
+        with torch.no_grad():
+            for name, p in self._trained.items():
+                p.copy_(weights[name])
+        self.updates = int(moments.pop("updates"))
+        self._optimiser.state.clear()
+        for key, value in moments.items():
+            kind, name = key.split("/", 1)
+            p = self._trained[name]
+            self._optimiser.state[p][kind] = value if kind == "step" else value.to(p.device)

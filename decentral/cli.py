@@ -1,0 +1,388 @@
+"""The command line. Parses, calls the library, prints; decides nothing else.
+
+Everything heavy is imported inside the commands, so that ``decentral --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+__all__ = ["app"]
+
+import errno
+import json
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+from typer.core import TyperGroup
+
+from decentral.errors import ConfigError, DecentralError
+
+if TYPE_CHECKING:
+    from decentral.config import Config
+    from decentral.envs.turn import Turn
+    from decentral.evaluate import Step
+    from decentral.run import Run
+
+_INTERRUPTED = 130
+_WINDOW = 1024
+"""Tokens that an agent reads at most unless told otherwise; see AgentConfig.window."""
+
+
+class Commands(TyperGroup):
+    """Turns what a command raises on purpose into one sentence and exit code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except DecentralError as error:
+            _fail(str(error))
+        except KeyboardInterrupt:
+            typer.echo("interrupted", err=True)
+            raise typer.Exit(_INTERRUPTED) from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            _fail(f"the disk is full while writing {error.filename or 'a file'}: make room and start the command again")
+
+
+def _fail(sentence: str) -> None:
+    typer.echo(f"error: {sentence}", err=True)
+    raise typer.Exit(2)
+
+
+_PLAIN: dict[str, Any] = {"no_args_is_help": True, "add_completion": False, "pretty_exceptions_enable": False}
+app = typer.Typer(
+    cls=Commands,
+    help="Language agents that learn together without a centre, in any PettingZoo environment.",
+    **_PLAIN,
+)
+envs_app = typer.Typer(help="List and check environments.", **_PLAIN)
+bench_app = typer.Typer(help="Measure this library beside its peers.", **_PLAIN)
+pocket_app = typer.Typer(help="The model that ships with the library.", **_PLAIN)
+app.add_typer(envs_app, name="envs")
+app.add_typer(bench_app, name="bench")
+app.add_typer(pocket_app, name="pocket")
+
+RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as `decentral train` printed it.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from decentral import __version__
+
+        typer.echo(f"decentral {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print it.")] = False,
+) -> None:
+    pass
+
+
+# -- train ----------------------------------------------------------------------------------------------------------
+
+
+@app.command()
+def train(
+    env: Annotated[
+        str | None,
+        typer.Argument(metavar="ENV", help="Built-in name, package.module:callable or file.py:callable."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in TOML; flags go over it.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder [runs/ENV-TIME].")] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with an interrupted run.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Every draw of the run follows from it.")] = None,
+    iterations: Annotated[int | None, typer.Option(help="Collect phases, each followed by updates.")] = None,
+    engine: Annotated[str | None, typer.Option(help="local (a process per agent) or inline.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any setting, e.g. agent.lr=1e-3 or agents.bob.kind=random."),
+    ] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Also write TensorBoard files.")] = False,
+) -> None:
+    """Train agents on an environment, and watch them learn.
+
+    decentral train meet
+    """
+    from decentral import train as start
+    from decentral.progress import follow
+    from decentral.run import Run
+
+    flags = [f"{key}={value}" for key, value in (("seed", seed), ("iterations", iterations)) if value is not None]
+    flags += [f"engine={engine}"] if engine else []
+    flags += ["tensorboard=true"] if tensorboard else []
+    changes = [*flags, *(settings or [])]
+    if resume is not None:
+        if out is not None:
+            raise ConfigError(
+                f"--out {str(out)!r} cannot go with --resume: the run goes on in its own folder; leave it out"
+            )
+        folder = resume
+        plan = _plan(env, config, changes, Run.load(resume).config)
+    else:
+        plan = _plan(env, config, changes, None)
+        folder = out or Path("runs") / f"{slug(plan.env.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
+    console = Console()
+    try:
+        with follow(plan.env.name, console) as on_event:
+            run = start(plan, out=folder, resume=resume is not None, on_event=on_event)
+    except KeyboardInterrupt:
+        typer.echo(f"\nstopped; go on with: decentral train --resume {folder}", err=True)
+        raise typer.Exit(_INTERRUPTED) from None
+    _show_results(run, console)
+    typer.echo(f"report: {run.report()}")
+
+
+def _plan(env: str | None, file: Path | None, changes: list[str], base: Config | None) -> Config:
+    """The settings: of ``base`` or the file, under the environment's name, under the flags."""
+    from decentral.config import Config
+    from decentral.envs.names import games
+
+    if file is not None:
+        plan = Config.load(file)
+    elif base is not None:
+        plan = base
+    elif env is not None:
+        return Config.of(env=env).with_set(changes)
+    else:
+        raise ConfigError(
+            f"nothing to train on: name an environment (decentral train {next(iter(games()))}) or a --config file"
+        )
+    return plan.with_set([*([f"env.name={env}"] if env else []), *changes])
+
+
+def slug(name: str) -> str:
+    """The part of an environment's name that suits a folder: ``mpe2.simple_v3:env`` -> ``simple_v3``."""
+    module = name.rpartition(":")[0] or name
+    last = Path(module).stem if module.endswith(".py") else module.rpartition(".")[2]
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", last).strip("-") or "run"
+
+
+def _show_results(run: Run, console: Console) -> None:
+    from decentral.intervals import Interval
+    from decentral.report import duration, interval_text
+
+    results = run.results()
+    if results.empty:
+        return
+    metrics = run.metrics()
+    word = str(results["measure"].iloc[0])
+    table = _table("agent", f"{word} before", "after", "updates")
+    for row in results.to_dict("records"):
+        before, after = (
+            interval_text(Interval(row[key], row[f"{key}_low"], row[f"{key}_high"]), word) for key in ("first", "last")
+        )
+        mine = metrics[metrics["agent"] == row["agent"]]
+        table.add_row(row["agent"], before, after, f"{mine['updates'].max():.0f}" if len(mine) else "0")
+    console.print()
+    console.print(table)
+    seconds = run.state.get("train_seconds", 0.0)
+    count = int(results["episodes"].iloc[0])
+    console.print(
+        f"{duration(seconds)} of training; 95 % intervals over {count} episodes", style="dim", highlight=False
+    )
+
+
+# -- eval, watch, report --------------------------------------------------------------------------------------------
+
+
+@app.command("eval")
+def evaluate(
+    run: RunPath,
+    episodes: Annotated[int, typer.Option(min=1, help="Episodes of the trained agents, and as many at random.")] = 200,
+    seed: Annotated[int | None, typer.Option(help="Seeds follow from it; the run's own by default.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON.")] = False,
+) -> None:
+    """Measure trained agents beside random-legal play, with 95 % intervals."""
+    from decentral.run import Run
+
+    found = Run.load(run).evaluate(episodes, seed)
+    if as_json:
+        agents = {
+            score.agent: {
+                "measure": score.measure,
+                **{key: getattr(score, key)._asdict() for key in ("trained", "random", "difference")},
+            }
+            for score in found.scores
+        }
+        typer.echo(json.dumps({"agents": agents, "episodes": found.episodes, "faults": len(found.faults)}))
+        return
+    from decentral.report import interval_text
+
+    word = found.scores[0].measure if found.scores else "success"
+    table = _table("agent", f"{word} trained", "random-legal", "difference")
+    for score in found.scores:
+        table.add_row(
+            score.agent, *(interval_text(one, score.measure) for one in (score.trained, score.random, score.difference))
+        )
+    console = Console()
+    console.print(table)
+    spoilt = f"; {len(found.faults)} spoilt, the first one: {found.faults[0]}" if found.faults else ""
+    note = f"{found.episodes} episodes each on the same seeds; 95 % intervals{spoilt}"
+    console.print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+@app.command()
+def watch(
+    run: RunPath,
+    seed: Annotated[int, typer.Option(help="Of the episode.")] = 0,
+    delay: Annotated[float, typer.Option(min=0.0, help="Seconds between the steps.")] = 0.0,
+) -> None:
+    """Watch one episode of the trained agents, turn by turn."""
+    from decentral.evaluate import watch as steps
+    from decentral.run import Run
+
+    console = Console(highlight=False)
+    for step in steps(Run.load(run), seed):
+        _show_step(step, console)
+        if step.moves:
+            time.sleep(delay)
+
+
+def _show_step(step: Step, console: Console) -> None:
+    """Prints the picture, then what each agent was told, reads and does, or how the episode ended."""
+    if step.moves:
+        console.print(f"\n[bold]round {step.moves[0].turn.round}[/bold]")
+    console.print(Padding(Text(step.picture), (0, 0, 0, 2)))
+    table = _table()
+    for move in step.moves:
+        turn = move.turn
+        likely = "" if move.probability is None else f"  ({100 * move.probability:.0f} %)"
+        rows = [
+            ("is told once", turn.system),
+            ("got", turn.feedback),
+            ("reads", turn.observation),
+            ("thinks", move.reasoning),
+        ]
+        told = [(word, Text(text)) for word, text in rows if text]
+        does = ("does", Text.assemble((move.action, "bold green"), (likely, "dim")))
+        for place, (word, text) in enumerate([*told, does]):
+            table.add_row(Text("" if place else turn.agent, "bold"), Text(word, "dim"), text)
+    for name, outcome in step.outcomes.items():
+        success = "" if outcome.success is None else f"success {100 * outcome.success:.0f} %, "
+        table.add_row(
+            Text(name, "bold"),
+            Text("ends", "dim"),
+            Text(f"{success}return {outcome.total:.3g} after {outcome.turns} turns"),
+        )
+    console.print(table)
+
+
+@app.command()
+def report(run: RunPath) -> None:
+    """Write the HTML report of a run again."""
+    from decentral.run import Run
+
+    typer.echo(f"report: {Run.load(run).report()}")
+
+
+# -- environments ---------------------------------------------------------------------------------------------------
+
+
+@envs_app.command("list")
+def envs_list() -> None:
+    """List the built-in environments."""
+    import importlib
+
+    from decentral.envs.names import games
+
+    for name, target in games().items():
+        module = importlib.import_module(target.partition(":")[0])
+        about = (module.__doc__ or "").strip().partition("\n")[0]
+        typer.echo(f"{name:<8}  {module.LEVELS} levels  {about}")
+    typer.echo("others: package.module:callable or file.py:callable, e.g. mpe2.simple_spread_v3:parallel_env")
+
+
+@envs_app.command("check")
+def envs_check(
+    name: Annotated[str, typer.Argument(help="Built-in name, package.module:callable or file.py:callable.")],
+    level: Annotated[int | None, typer.Option(min=0, help="Difficulty, if it has levels.")] = None,
+    model: Annotated[str, typer.Option(help="Whose tokenizer and window count.")] = "pocket",
+) -> None:
+    """Check that an environment can be played and learnt."""
+    from decentral.agents.format import Format
+    from decentral.agents.model import load_tokenizer
+    from decentral.envs.check import check_env
+    from decentral.envs.config import EnvConfig
+
+    tokenizer = load_tokenizer(model)
+    reader = Format(tokenizer)
+    found = check_env(
+        EnvConfig(name=name, level=level),
+        count=lambda text: len(reader.text(text)),
+        window=min(tokenizer.model_max_length, _WINDOW),
+    )
+    console = Console(highlight=False)
+    table = _table()
+    for row in found.rows:
+        table.add_row(Text("ok", "green") if row.ok else Text("failed", "bold red"), Text(row.name), Text(row.detail))
+    console.print(table)
+    if found.turn is not None:
+        console.print(f"\nthe first turn, as {found.turn.agent} reads it:", markup=False)
+        console.print(Padding(_turn_table(found.turn), (0, 0, 0, 2)))
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+def _turn_table(turn: Turn) -> Table:
+    table = _table()
+    choices = ", ".join(turn.legal) if turn.legal else f"any text of at most {turn.free} tokens"
+    for word, text in (("is told once", turn.system), ("reads", turn.observation), ("may do", choices)):
+        if text:
+            table.add_row(Text(word, "dim"), Text(text))
+    return table
+
+
+def _table(*titles: str) -> Table:
+    """A table without lines; without titles it has no head and takes what its rows have."""
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_header=bool(titles))
+    for title in titles:
+        table.add_column(title, no_wrap=True)
+    return table
+
+
+# -- benchmarks and the pocket model --------------------------------------------------------------------------------
+
+
+@bench_app.command("core")
+def bench_core(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Last line of output: one line of JSON.")] = False,
+    peer_python: Annotated[
+        str | None, typer.Option(metavar="PYTHON", help="Interpreter that has the peers installed.")
+    ] = None,
+) -> None:
+    """Adapter steps, decoded tokens and updates per second, beside PettingZoo, transformers and a peer."""
+    from decentral.bench.core import main
+
+    main(quick, as_json, peer_python)
+
+
+@bench_app.callback()
+def _bench() -> None:
+    pass
+
+
+@pocket_app.command("train")
+def pocket_train(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the new model.")] = Path("pocket"),
+    seed: Annotated[int, typer.Option(help="Data, weights and order follow from it.")] = 0,
+) -> None:
+    """Train the pocket model from nothing (under an hour on two cores)."""
+    from decentral.pocket import train as recipe
+
+    recipe(out, seed)
+    typer.echo(f"model: {out}")
+
+
+@pocket_app.callback()
+def _pocket() -> None:
+    pass

@@ -1,0 +1,169 @@
+"""The folder of a run: what lies where, how it is made, locked, opened and resumed.
+
+config.toml  versions.json  lock
+state.json             how far the run is committed; replaced whole
+summary.json           written when the run is over
+log.txt  events.jsonl  what the supervisor saw
+host/                  episodes.jsonl  phases.jsonl  events.jsonl
+agents/NAME/           metrics.jsonl  events.jsonl  checkpoints/  model/
+"""
+
+from __future__ import annotations
+
+__all__ = ["RunFolder", "State"]
+
+import platform
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from decentral.config import Config, difference
+from decentral.disk import Lock, disk_error, write_whole
+from decentral.errors import ConfigError, EnvError, RunError
+
+_RECORDED = ("decentral", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "msgspec", "pyzmq")
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a run is. Only the host replaces it."""
+
+    config: dict[str, Any]
+    """As the run was started, to notice a config.toml that was edited since."""
+    agents: tuple[str, ...]
+    iteration: int = 0
+    """Iterations committed: every agent has a checkpoint of that number."""
+    closed: int = 0
+    """Phases closed, evaluations among them."""
+    attempts: int = 0
+    """How often the open phase was begun."""
+    train_seconds: float = 0.0
+
+
+class RunFolder:
+    """One run's folder. Made by `create`, `resume` (both lock it) or `open`."""
+
+    def __init__(self, path: Path, config: Config, agents: tuple[str, ...], lock: Lock | None = None) -> None:
+        self.path = path
+        self.config = config
+        self.agents = agents
+        self._lock = lock
+
+    @classmethod
+    def create(cls, path: Path, config: Config, agents: Sequence[str]) -> RunFolder:
+        """Makes the folder of a new run and locks it. Raises RunError if it exists or cannot be written."""
+        for name in agents:
+            if not name or name in (".", "..", "host") or "/" in name or "\0" in name or len(name.encode()) > 200:
+                raise EnvError(
+                    f"the agent name {name!r} cannot be a folder's: the environment must use a plain, short one"
+                )
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(
+                f"{str(path)!r} exists already: choose another folder with --out, or go on with that run by "
+                f"`decentral train --resume {path}`"
+            )
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = Lock(path / "lock", f"the run {str(path)!r}")
+            folder = cls(path, config, tuple(agents), lock)
+            folder.host.mkdir()
+            for name in agents:
+                (folder.agent(name) / "checkpoints").mkdir(parents=True)
+        except OSError as error:
+            raise disk_error(path, error) from error
+        write_whole(path / "config.toml", config.to_toml().encode())
+        write_whole(path / "versions.json", msgspec.json.format(msgspec.json.encode(_versions())))
+        folder.write_state(State(config=msgspec.to_builtins(config), agents=tuple(agents)))
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """Opens a run's folder as one of its processes. Raises RunError."""
+        if not (path / "state.json").is_file():
+            raise RunError(
+                f"{str(path)!r} is no run folder: it has no state.json; give a folder that `decentral train` made"
+            )
+        state = _state(path)
+        try:
+            recorded = Config.of(**state.config)
+            config = Config.load(path / "config.toml")
+        except ConfigError as error:
+            raise RunError(f"the settings of the run {str(path)!r} cannot be used: {error}") from error
+        _same(path, recorded, config)
+        return cls(path, config, state.agents)
+
+    @classmethod
+    def resume(cls, path: Path, config: Config | None = None) -> RunFolder:
+        """Opens and locks an unfinished run. Raises RunError; also if ``config`` is given and is not the run's."""
+        folder = cls.open(path)
+        if config is not None:
+            _same(path, folder.config, config)
+        if (path / "summary.json").exists():
+            raise RunError(f"the run {str(path)!r} is finished, nothing is left to resume: start another with --out")
+        folder._lock = Lock(path / "lock", f"the run {str(path)!r}")
+        return folder
+
+    @property
+    def host(self) -> Path:
+        return self.path / "host"
+
+    def agent(self, name: str) -> Path:
+        return self.path / "agents" / name
+
+    def place(self, process: str) -> Path:
+        """Returns the folder of a process: ``host``, or an agent's name."""
+        return self.host if process == "host" else self.agent(process)
+
+    def stderr(self, process: str) -> Path:
+        """Returns the file that takes what a process of its own prints."""
+        return self.place(process) / "stderr.txt"
+
+    @property
+    def state(self) -> State:
+        """Reads how far the run is. Raises RunError."""
+        return _state(self.path)
+
+    def write_state(self, state: State) -> None:
+        """Commits. Raises RunError; then the old state stands."""
+        write_whole(self.path / "state.json", msgspec.json.format(msgspec.json.encode(state)))
+
+    def write_summary(self, summary: dict[str, Any]) -> None:
+        """Says that the run is over. Raises RunError."""
+        write_whole(self.path / "summary.json", msgspec.json.format(msgspec.json.encode(summary)))
+
+    def release(self) -> None:
+        """Gives the lock back."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+
+def _state(path: Path) -> State:
+    try:
+        return msgspec.json.decode((path / "state.json").read_bytes(), type=State)
+    except (OSError, msgspec.DecodeError) as error:
+        raise RunError(
+            f"the state of the run {str(path)!r} cannot be read: {error}; start another with --out"
+        ) from error
+
+
+def _same(path: Path, recorded: Config, config: Config) -> None:
+    changed = difference(recorded, config)
+    if changed is not None:
+        field, old, new = changed
+        raise RunError(
+            f"the run {str(path)!r} was started with {field} = {old!r}, not {new!r}: resume it with its own config, or "
+            "start another with --out"
+        )
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in _RECORDED:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

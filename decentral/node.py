@@ -1,0 +1,238 @@
+"""An agent's process around its mind: it hears the host, lets the mind work, keeps its checkpoints and its figures.
+
+The loop owns the links and stays awake; every call of the mind goes to the worker, one after the other. The weights follow
+the host's word: a phase is played with the checkpoint of the committed iteration, so an update whose phase was started over
+is undone by loading. The peer link accepts nothing yet: what arrives is counted, logged and dropped.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Node", "main"]
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+import networkx as nx
+
+from decentral import messages as say
+from decentral.agents import make_mind
+from decentral.agents.mind import Ended, Metrics, Mind, Phase
+from decentral.checkpoint import Checkpoints, write_folder
+from decentral.errors import ModelError
+from decentral.folder import RunFolder
+from decentral.graphs.topology import complete
+from decentral.journal import Journal
+from decentral.links import Dealer, Link, Peers, ZmqPeers
+from decentral.process import Life, live
+from decentral.threads import Work
+from decentral.waits import Stopped, beside, within
+
+_BEAT = 0.5
+"""Seconds between two signs of life."""
+_PATIENCE = 4
+"""The host may be silent for this many deadlines: others may be late, lost, and late again before it stops the run."""
+
+
+class Node:
+    """One agent of a run."""
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Mind],
+        folder: Path,
+        world: Link[say.FromHost],
+        peers: Peers,
+        control: Link[say.FromSupervisor],
+        work: Work,
+        deadline: float | None,
+    ) -> None:
+        """``folder``: the agent's own. ``deadline``: seconds of any wait, None for no clock."""
+        self.name = name
+        self._make = make
+        self._folder = folder
+        self._world = world
+        self._peers = peers
+        self._control = control
+        self._work = work
+        self._patience = None if deadline is None else _PATIENCE * deadline
+        self._checkpoints = Checkpoints(folder / "checkpoints")
+        self._figures = Journal(folder / "metrics.jsonl")
+        self._events = Journal(folder / "events.jsonl")
+        self._at: int | None = None
+        self._phase: Phase | None = None
+        self._status = say.Status(name)
+        self._tally = _Tally()
+
+    async def run(self) -> NoReturn:
+        """Serves the host until Stop (raises Stopped), or until it is cancelled.
+
+        Raises ModelError if the mind cannot be made, RunError if the folder cannot be written, and DeadlineError if the
+        host is silent for too long.
+        """
+        try:
+            await beside(self._serve(), self._refuse_peers(), self._beat(), self._obey())
+        finally:
+            self._figures.close()
+            self._events.close()
+        raise AssertionError("an agent's loop has no end")
+
+    async def _serve(self) -> None:
+        self._events.event("started")
+        for journal in (self._figures, self._events):
+            if journal.mended:
+                self._events.event("mended", file=journal.path.name)
+        self._say(busy="loading")
+        mind = await self._work(self._make)
+        self._say(busy="", updates=mind.updates)
+        await self._world.send(say.Hello(self.name))
+        while True:
+            await self._hear(mind, await within(self._patience, self._world.recv(), self._silence))
+
+    def _silence(self) -> str:
+        host = self._folder.parent.parent / "host"
+        return f"{self.name} waited {self._patience:g} s for the host: see {host / 'stderr.txt'}"
+
+    async def _hear(self, mind: Mind, message: say.FromHost) -> None:
+        match message:
+            case say.Welcome(session):
+                self._phase = None
+                await self._world.send(say.Hello(self.name, session))
+            case say.Begin(phase, iteration):
+                await self._settle(mind, iteration)
+                await self._work(mind.begin, phase)
+                self._phase = phase
+                self._tally = _Tally()
+                self._say(phase=phase, episodes=0, success=None, reward=None)
+            case say.Commit(iteration):
+                await self._work(self._checkpoints.prune, iteration)
+            case say.Finish(iteration):
+                await self._settle(mind, iteration)
+                await self._export(mind)
+                await self._world.send(say.Finished(mind.updates))
+            case say.Turns() | say.Over() | say.Close() if message.phase != self._phase:
+                pass  # of a phase that was started over
+            case say.Turns(phase, batch, requests):
+                self._say(busy="acting")
+                actions = await self._work(mind.act, requests)
+                self._say(busy="")
+                answers = tuple((request.episode, action) for request, action in zip(requests, actions, strict=True))
+                await self._world.send(say.Actions(phase, batch, answers))
+            case say.Over(_, ended):
+                await self._work(mind.end, ended)
+                self._tally.add(ended)
+                self._say(episodes=self._tally.episodes, success=self._tally.success, reward=self._tally.reward)
+            case say.Close(phase):
+                if phase.kind == "train":
+                    await self._update(mind, phase)
+                await self._world.send(say.Updated(phase, mind.updates))
+
+    async def _settle(self, mind: Mind, iteration: int) -> None:
+        """Brings the mind to the committed iteration; a new agent's first state is checkpoint 0."""
+        if self._at == iteration:
+            return
+        self._say(busy="loading")
+        if self._at is None and iteration == 0 and 0 not in self._checkpoints.saved():
+            await self._work(self._checkpoints.save, 0, mind.save)
+        else:
+            await self._work(mind.load, self._checkpoints.path(iteration))
+            self._events.event("loaded", iteration=iteration, instead_of=self._at)
+        self._at = iteration
+        self._say(busy="", updates=mind.updates)
+
+    async def _update(self, mind: Mind, phase: Phase) -> None:
+        self._say(busy="updating")
+        metrics: Metrics = await self._work(mind.update)
+        self._at = phase.iteration + 1
+        await self._work(self._checkpoints.save, self._at, mind.save)
+        line = {"iteration": phase.iteration, "attempt": phase.attempt, "updates": mind.updates}
+        self._figures.write({**metrics, **line})
+        self._figures.sync()
+        self._say(busy="", updates=mind.updates, metrics=metrics)
+
+    async def _export(self, mind: Mind) -> None:
+        self._say(busy="exporting")
+        try:
+            await self._work(write_folder, self._folder / "model", mind.export)
+        except ModelError as error:
+            self._events.event("nothing exported", why=str(error))
+        self._say(busy="")
+
+    # -- beside the mind's work -----------------------------------------------------------------------------------
+
+    async def _refuse_peers(self) -> NoReturn:
+        count = 0
+        while True:
+            sender, frame = await self._peers.recv()
+            count += 1
+            if count & (count - 1) == 0:  # the 1st, 2nd, 4th, 8th, ...: a flood does not fill the disk
+                self._events.event(
+                    "dropped message",
+                    name=sender[:80],
+                    bytes=len(frame),
+                    count=count,
+                    why="the peer link accepts no message yet",
+                )
+
+    async def _obey(self) -> None:
+        while not isinstance(await self._control.recv(), say.Stop):
+            continue
+        raise Stopped
+
+    async def _beat(self) -> NoReturn:
+        while True:
+            await self._control.send(self._status)
+            await asyncio.sleep(_BEAT)
+
+    def _say(self, **changes: object) -> None:
+        self._status = msgspec.structs.replace(self._status, **changes)
+
+
+class _Tally:
+    """What happened to the agent in this phase; episodes with a fault do not count."""
+
+    def __init__(self) -> None:
+        self.episodes = 0
+        self._total = 0.0
+        self._judged = 0
+        self._successes = 0.0
+
+    def add(self, ended: tuple[Ended, ...]) -> None:
+        for one in ended:
+            if one.fault:
+                continue
+            self.episodes += 1
+            self._total += one.outcome.total
+            if one.outcome.success is not None:
+                self._judged += 1
+                self._successes += one.outcome.success
+
+    @property
+    def success(self) -> float | None:
+        return self._successes / self._judged if self._judged else None
+
+    @property
+    def reward(self) -> float | None:
+        return self._total / self.episodes if self.episodes else None
+
+
+def main(name: str, run: Path, links: Path) -> NoReturn:
+    """An agent's process, in the run's folder ``run``, meeting the others at the sockets below ``links``."""
+
+    async def job(life: Life, folder: RunFolder) -> None:
+        config = folder.config
+        channel = Dealer(life.context, life.endpoints.world, name, say.MAX_WORLD)
+        world = Link(channel, say.Decoder[say.FromHost](say.FromHost, say.MAX_WORLD), life.refused("host"))
+        doors = {agent: life.endpoints.peer(number) for number, agent in enumerate(folder.agents)}
+        others = {peer: doors[peer] for peer in nx.all_neighbors(complete(folder.agents), name)}
+        peers = ZmqPeers(life.context, name, doors[name], others)
+
+        def mind() -> Mind:
+            return make_mind(name, config.agent_config(name), config.seed)
+
+        await Node(name, mind, folder.agent(name), world, peers, life.control, life.work, config.deadline).run()
+
+    live(name, run, links, job)

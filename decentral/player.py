@@ -1,0 +1,93 @@
+"""A trained agent outside its run: asked for actions one at a time, saved as a plain model folder."""
+
+from __future__ import annotations
+
+__all__ = ["Player", "load_mind"]
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+
+from decentral.agents import make_mind
+from decentral.agents.mind import Mind, Phase, Request
+from decentral.envs.names import load, make
+from decentral.envs.turn import Turn
+from decentral.errors import ConfigError, RunError
+from decentral.run import Run
+
+
+def load_mind(run: Run, name: str, ask: Callable[[Turn], str] | None = None) -> Mind:
+    """Returns the mind of an agent as of its newest committed checkpoint. Raises RunError, ModelError, ConfigError."""
+    folder = run.checkpoint(name)
+    config = run.config.agent_config(name)
+    script = load(config.script, "script") if config.script else None
+    mind = make_mind(name, config, run.config.seed, script=script, ask=ask)
+    mind.load(folder)
+    return mind
+
+
+class Player:
+    """One trained agent in one episode at a time. Got from `Run.agent`.
+
+    It remembers what it read and did, as in training, until ``reset`` starts the next episode.
+    """
+
+    def __init__(self, name: str, mind: Mind, system: str = "") -> None:
+        self.name = name
+        self.mind = mind
+        self._system = system
+        self._episode = -1
+        self._round = 0
+        self.reset()
+
+    @classmethod
+    def load(cls, run: Run, name: str) -> Player:
+        """Loads the newest committed weights, and the instructions that the run's environment gives the agent."""
+        mind = load_mind(run, name)
+        return cls(name, mind, _instructions(run, name))
+
+    def reset(self, system: str | None = None) -> None:
+        """Starts another episode; ``system`` replaces the instructions that the agent was trained with."""
+        self._system = self._system if system is None else system
+        self._episode += 1
+        self._round = 0
+        self.mind.begin(Phase("eval", self._episode))
+
+    def act(self, observation: str, legal: Sequence[str] = (), *, free: int = 0, feedback: str = "") -> str:
+        """Returns the agent's action: one of ``legal``, or a text of at most ``free`` tokens.
+
+        ``feedback`` is what the environment answered to its previous action. Raises ConfigError unless exactly one
+        of ``legal`` and ``free`` is given.
+        """
+        if bool(legal) == bool(free):
+            raise ConfigError(
+                f"agent {self.name!r} needs either the legal actions or a positive `free`, not both; give one"
+            )
+        system = self._system if self._round == 0 else ""
+        turn = Turn(self.name, self._round, observation, tuple(legal), free, system, feedback)
+        self._round += 1
+        return self.mind.act([Request(self._episode, 0, turn)])[0]
+
+    def save_pretrained(self, folder: str | PathLike[str]) -> Path:
+        """Writes a Hugging Face or PEFT folder and returns it. Raises RunError if it is not empty, ModelError."""
+        path = Path(folder)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise RunError(f"{str(path)!r} is not an empty folder; save agent {self.name!r} into a new one")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RunError(f"cannot make the folder {str(path)!r}: {error.strerror}; choose another") from error
+        self.mind.export(path)
+        return path
+
+
+def _instructions(run: Run, name: str) -> str:
+    """The system text of an agent: that of its first turn, where all others play their first legal action."""
+    game = make(run.config.env)
+    game.reset(run.config.seed)
+    while turns := game.turns():
+        for turn in turns:
+            if turn.agent == name:
+                return turn.system
+        game.step({turn.agent: turn.legal[0] if turn.legal else "" for turn in turns})
+    return ""

@@ -1,0 +1,189 @@
+"""The recipe of the pocket model: a Llama of about a million parameters that reads the built-in games.
+
+Text comes from uniformly random legal play of every built-in game at every level, as the agents' own streams, half of
+the turns with a short scratch line derived from the observation. The model so learns the format, the words and how
+observations change, and plays at chance. Everything is drawn from one seed.
+"""
+
+from __future__ import annotations
+
+__all__ = ["corpus", "train"]
+
+import importlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from decentral.agents.draws import name_word, uniform
+from decentral.agents.format import Format, Kind
+from decentral.agents.model import weights_hash
+from decentral.agents.scoring import pack
+from decentral.agents.stream import Choice, Chunk
+from decentral.agents.vocabulary import WINDOW, build_tokenizer
+from decentral.envs.config import EnvConfig
+from decentral.envs.game import Game
+from decentral.envs.names import games, make
+from decentral.errors import RunError
+
+Segments = list[tuple[Kind, str]]
+"""One agent's episode as kinds and texts."""
+
+STEPS = 1500
+BATCH_TOKENS = 8192
+EPISODES = 3000
+"""Per game and level."""
+PEAK = 3e-3
+
+
+def corpus(seed: int, episodes: int) -> Iterator[Segments]:
+    """Yields every agent's episode of uniformly random legal play, game by game and level by level."""
+    for name, target in games().items():
+        module = importlib.import_module(target.partition(":")[0])
+        for level in range(module.LEVELS):
+            game = make(EnvConfig(name=name, level=level))
+            word = name_word(f"{name} {level}")
+            for episode in range(episodes):
+                game.reset(int(uniform(seed, word, episode)[0] * 2**31))
+                yield from _play(game, module.scratch, (seed, word, episode)).values()
+
+
+def _play(game: Game, scratch: Callable[[str], str], key: tuple[int, ...]) -> dict[str, Segments]:
+    seen: dict[str, Segments] = {agent: [] for agent in game.agents}
+    count = 0
+    while turns := game.turns():
+        actions = {}
+        for turn in turns:
+            count += 1
+            draw, scratched = uniform(*key, [2 * count, 2 * count + 1])
+            actions[turn.agent] = turn.legal[int(draw * len(turn.legal))]
+            parts: Segments = [("system", turn.system), ("feedback", turn.feedback), ("observation", turn.observation)]
+            if scratched < 0.5:
+                parts.append(("reasoning", scratch(turn.observation)))
+            seen[turn.agent] += [(kind, text) for kind, text in parts if text]
+            seen[turn.agent].append(("action", actions[turn.agent]))
+        game.step(actions)
+    for agent, outcome in game.outcomes().items():
+        if outcome.feedback:
+            seen[agent].append(("feedback", outcome.feedback))
+    return seen
+
+
+def train(
+    out: Path, seed: int = 0, steps: int = STEPS, episodes: int = EPISODES, report: Callable[[str], None] = str
+) -> Path:
+    """Trains the pocket model and writes a Hugging Face folder with a model card.
+
+    Args:
+        out: a folder that does not exist yet.
+        seed: draws games, actions, weights and batches.
+        steps: optimiser steps.
+        episodes: random episodes per game and level.
+        report: called with a line of progress now and then.
+
+    Raises:
+        RunError: ``out`` exists.
+    """
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    if out.exists():
+        raise RunError(f"folder {out} exists and would be overwritten; give another --out")
+    started = time.monotonic()
+    texts = list(corpus(seed, episodes))
+    tokenizer = build_tokenizer(text for segments in texts[:: max(1, len(texts) // 5000)] for _, text in segments)
+    chunks = _chunks(texts, Format(tokenizer))
+    report(f"{len(chunks)} episodes, {sum(len(c.ids) for c in chunks)} tokens, vocabulary {len(tokenizer)}")
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        intermediate_size=352,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        max_position_embeddings=WINDOW,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=None,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        model = LlamaForCausalLM(config)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=PEAK, betas=(0.9, 0.95), weight_decay=0.01)
+    order = np.random.default_rng(seed)
+    batches = pack(chunks, BATCH_TOKENS)
+    loss, seen = 0.0, 0
+    model.train()
+    for step in range(steps):
+        rate = PEAK * min(1.0, (step + 1) / 50) * (0.55 + 0.45 * math.cos(math.pi * step / steps))
+        optimiser.param_groups[0]["lr"] = rate
+        ids, labels = _pad([chunks[i].ids for i in batches[order.integers(len(batches))]])
+        value = model(input_ids=ids, labels=labels).loss
+        optimiser.zero_grad(set_to_none=True)
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        loss = value.item() if step == 0 else 0.98 * loss + 0.02 * value.item()
+        seen += int((labels >= 0).sum())
+        if step % 50 == 49:
+            report(f"step {step + 1} of {steps}, loss {loss:.3f}, {time.monotonic() - started:.0f} s")
+    model.eval()
+    out.mkdir(parents=True)
+    model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    size = sum(p.numel() for p in model.parameters())
+    card = _CARD.format(
+        size=size,
+        vocabulary=len(tokenizer),
+        seed=seed,
+        steps=steps,
+        episodes=episodes,
+        tokens=seen,
+        loss=loss,
+        minutes=(time.monotonic() - started) / 60,
+        hash=weights_hash(str(out)),
+    )
+    (out / "README.md").write_text(card)
+    return out
+
+
+def _chunks(texts: list[Segments], fmt: Format) -> list[Chunk]:
+    """Encodes episodes just as a stream does, cut to the window; a last choice marks each one's end for packing."""
+    chunks = []
+    for segments in texts:
+        ids = list(fmt.start)
+        for kind, text in segments:
+            if kind in ("action", "reasoning"):
+                ids += [*fmt.opening(kind), *fmt.choice(text), *fmt.after]
+            else:
+                ids += fmt.given(kind, text)
+        ids = ids[:WINDOW]
+        chunks.append(Chunk(ids, [Choice(len(ids), 0, None, 0.0, 0.0)]))
+    return chunks
+
+
+def _pad(rows: list[list[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+    width = max(map(len, rows))
+    ids = torch.tensor([row + [0] * (width - len(row)) for row in rows])
+    labels = torch.tensor([row + [-100] * (width - len(row)) for row in rows])
+    return ids, labels
+
+
+_CARD = """# pocket
+
+A Llama of {size:,} parameters with a byte-fallback vocabulary of {vocabulary} tokens, float32. It exists so that
+`decentral` runs on two CPU cores with no download.
+
+- **Data**: {episodes:,} episodes of uniformly random legal play for each built-in game and level, as each agent saw
+  them; half of the turns carry a short scratch line derived from the observation. No other text.
+- **Training**: seed {seed}, {steps:,} steps, {tokens:,} tokens, {minutes:.0f} minutes on one core; final loss
+  {loss:.3f} nats per token, which includes the actions' irreducible entropy.
+- **Weights**: SHA-256 begins {hash}.
+- **Made by**: `decentral pocket train --seed {seed}`.
+
+It can read the observations of the built-in games, knows their legal actions and the order of segments, and plays at
+chance. It cannot converse, follow instructions, or read other text than it was trained on; in another environment it
+starts from knowing letters and a format, and has to learn the rest.
+"""

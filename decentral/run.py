@@ -1,0 +1,287 @@
+"""A run folder, read: its settings, its figures as pandas tables, its trained agents, its plots and its report.
+
+Only reads what the processes of a run wrote (and writes ``report.html``); knows nothing about how a run is made.
+Every reader skips a torn last line, so a run can be looked at while it is still going on.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Run"]
+
+from collections.abc import Mapping
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from decentral import journal
+from decentral.checkpoint import Checkpoints
+from decentral.config import Config
+from decentral.errors import ConfigError, RunError, suggest
+from decentral.intervals import Interval, mean_interval, wilson
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from decentral.evaluate import Evaluation
+    from decentral.player import Player
+
+_PHASE = ["phase", "iteration", "attempt"]
+_EPISODES = [*_PHASE, "episode", "group", "seed", "agent", "success", "return", "turns", "terminated", "truncated"]
+_PHASES = [*_PHASE, "agent", "episodes", "faults", "seconds", "success", "return"]
+_RESULTS = ["agent", "measure", "episodes", "first", "first_low", "first_high", "last", "last_low", "last_high"]
+
+
+class Run:
+    """A run folder. Made by `Run.load`, or returned by `decentral.train`."""
+
+    def __init__(self, path: Path, config: Config) -> None:
+        self.path = path
+        self.config = config
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Run:
+        """Opens a run folder, finished or not. Raises RunError if it is none or its settings cannot be read."""
+        folder = Path(path)
+        if not folder.is_dir():
+            near = [p.parent.name for p in folder.parent.glob("*/config.toml")] if folder.parent.is_dir() else []
+            raise RunError(
+                f"no run folder at {str(folder)!r}{suggest(folder.name, near)}"
+                " (give the folder that `decentral train` printed)"
+            )
+        if missing := [name for name in ("config.toml", "state.json") if not (folder / name).is_file()]:
+            raise RunError(
+                f"{str(folder)!r} is no run folder: it has no {missing[0]}"
+                " (give the folder that `decentral train` printed)"
+            )
+        try:
+            return cls(folder, Config.load(folder / "config.toml"))
+        except ConfigError as error:
+            raise RunError(f"the settings of the run {str(folder)!r} cannot be read: {error}") from error
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    # -- what was run ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def agents(self) -> tuple[str, ...]:
+        """The agents' names, in the environment's order."""
+        return tuple(self.state.get("agents", ()))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """``summary.json``: per agent ``success_first``, ``success_last``, ``updates``; empty until the run ends."""
+        return _document(self.path / "summary.json")
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """``state.json``: its agents, how many iterations are committed, and the seconds of training so far."""
+        return _document(self.path / "state.json")
+
+    @property
+    def versions(self) -> dict[str, Any]:
+        """``versions.json``: the versions of this library, Python and what a result depends on."""
+        return _document(self.path / "versions.json")
+
+    # -- tables ---------------------------------------------------------------------------------------------------
+
+    def metrics(self) -> pd.DataFrame:
+        """One row per agent and iteration.
+
+        Columns: ``agent``, ``iteration``, ``updates`` and every figure of the agent's update, such as ``success``,
+        ``return``, ``entropy``, ``kl``, ``grad_norm``, ``loss``, ``lr``, ``tokens_per_s``, ``collect_s``,
+        ``update_s``. An iteration that was started over or resumed counts once, with its last figures.
+        """
+        import pandas as pd
+
+        rows = [{"agent": name, **line} for name in self.agents for line in self._agent_lines(name, "metrics")]
+        table = pd.DataFrame(rows, columns=None if rows else ["agent", "iteration", "updates"])
+        if table.empty:
+            return table
+        return table.drop_duplicates(["agent", "iteration"], keep="last").reset_index(drop=True)
+
+    def phases(self) -> pd.DataFrame:
+        """One row per closed phase and agent.
+
+        Columns: ``phase`` ("train" or "eval"), ``iteration``, ``attempt``, ``agent``, ``episodes``, ``faults``
+        (episodes the environment or a lost process spoilt), ``seconds``, and the mean ``success`` (NaN where
+        nothing defines it) and ``return``. A phase that was played again after a resume appears once.
+        """
+        import pandas as pd
+
+        closed = self._closed()
+        rows = [
+            {
+                **{key: line.get(key) for key in (*_PHASE, "episodes", "faults", "seconds")},
+                "agent": name,
+                "success": _of(line, "success", name),
+                "return": _of(line, "return", name),
+            }
+            for line in closed.values()
+            for name in {**line.get("return", {}), **line.get("success", {})}
+        ]
+        return _floats(pd.DataFrame(rows, columns=_PHASES), "seconds", "success", "return")
+
+    def episodes(self) -> pd.DataFrame:
+        """One row per episode and agent.
+
+        Columns: ``phase``, ``iteration``, ``attempt``, ``episode`` (its number), ``group``, ``seed``, ``agent``,
+        ``success`` (NaN where nothing defines it), ``return``, ``turns``, ``terminated``, ``truncated``, ``fault``
+        (why it counts in no statistic, else empty) and ``counted``: whether it belongs to the attempt that closed
+        its phase and has no fault. Rows that are not counted are kept, so that nothing played is hidden.
+        """
+        import pandas as pd
+
+        closed = {key: line.get("attempt", 0) for key, line in self._closed().items()}
+        rows = [
+            {
+                **{key: line.get(key) for key in (*_PHASE, "episode", "group", "seed")},
+                "agent": name,
+                **{key: played.get(key) for key in ("success", "return", "turns", "terminated", "truncated")},
+                "fault": line.get("fault", ""),
+                "counted": not line.get("fault")
+                and closed.get((line["phase"], line["iteration"])) == line.get("attempt", 0),
+            }
+            for line in _lines(self.path / "host" / "episodes.jsonl")
+            for name, played in line["agents"].items()
+        ]
+        table = _floats(pd.DataFrame(rows, columns=[*_EPISODES, "fault", "counted"]), "success", "return")
+        repeated = table.duplicated([*_PHASE, "episode", "agent"], keep="last")
+        return table.assign(counted=table["counted"].astype(bool) & ~repeated)
+
+    def events(self) -> pd.DataFrame:
+        """One row per event, oldest first.
+
+        Columns: ``time`` (UTC), ``source`` ("run", "host" or an agent), ``event``, ``detail``.
+        """
+        import pandas as pd
+
+        files = {"run": self.path, "host": self.path / "host"}
+        files |= {name: self.path / "agents" / name for name in self.agents}
+        rows = [
+            {"time": line.get("time"), "source": source, "event": line.get("event", ""), "detail": _detail(line)}
+            for source, folder in files.items()
+            for line in _lines(folder / "events.jsonl")
+        ]
+        table = pd.DataFrame(rows, columns=["time", "source", "event", "detail"])
+        table["time"] = pd.to_datetime(table["time"], unit="s", utc=True)
+        return table.sort_values("time", kind="stable", ignore_index=True)
+
+    def results(self) -> pd.DataFrame:
+        """One row per agent: the first and the last evaluation with 95 % intervals.
+
+        Columns: ``agent``, ``measure`` ("success", or "return" where nothing defines success), ``episodes`` of one
+        evaluation, ``first``, ``first_low``, ``first_high``, ``last``, ``last_low``, ``last_high`` (NaN while there
+        is one evaluation only). Success has Wilson's interval, return the normal one.
+        """
+        import pandas as pd
+
+        played = self.episodes()
+        played = played[played["counted"] & (played["phase"] == "eval")]
+        rows = []
+        for name in self.agents:
+            mine = played[played["agent"] == name]
+            if mine.empty:
+                continue
+            measure = "success" if mine["success"].notna().any() else "return"
+            at = sorted(mine["iteration"].unique())
+            values = [mine[mine["iteration"] == i][measure].dropna().tolist() for i in at]
+            interval = wilson if measure == "success" else mean_interval
+            last = interval(values[-1]) if len(at) > 1 else Interval(*[float("nan")] * 3)
+            rows.append([name, measure, len(values[0]), *interval(values[0]), *last])
+        return pd.DataFrame(rows, columns=_RESULTS)
+
+    def transcripts(self) -> list[dict[str, Any]]:
+        """The episodes that were recorded in full, oldest first: the first of each closed phase.
+
+        Each has the keys of ``episodes.jsonl``; its ``rounds`` are dicts of agent, round, observation, action and
+        feedback.
+        """
+        closed = {key: line.get("attempt", 0) for key, line in self._closed().items()}
+        found = {
+            (line["phase"], line["iteration"]): line
+            for line in _lines(self.path / "host" / "episodes.jsonl")
+            if line.get("rounds") and closed.get((line["phase"], line["iteration"])) == line.get("attempt", 0)
+        }
+        return list(found.values())
+
+    # -- agents, plots, report ------------------------------------------------------------------------------------
+
+    def agent(self, name: str) -> Player:
+        """Loads a trained agent from its newest committed checkpoint. Raises RunError if there is no such agent."""
+        from decentral.player import Player
+
+        return Player.load(self, name)
+
+    def checkpoint(self, name: str) -> Path:
+        """Returns the folder of an agent's newest committed checkpoint. Raises RunError if there is none."""
+        if name not in self.agents:
+            raise RunError(
+                f"the run {str(self.path)!r} has no agent {name!r}{suggest(name, self.agents)};"
+                f" its agents are {', '.join(self.agents)}"
+            )
+        return Checkpoints(self.path / "agents" / name / "checkpoints").path(self.state["iteration"])
+
+    def evaluate(self, episodes: int = 200, seed: int | None = None) -> Evaluation:
+        """Plays the trained agents, and random-legal play on the same seeds; see `decentral.evaluate.evaluate`."""
+        from decentral.evaluate import evaluate
+
+        return evaluate(self, episodes, seed)
+
+    def plot_learning(self) -> Figure:
+        """Success (else return) of each agent over the iterations, with the evaluations before and after."""
+        from decentral.plots import plot_learning
+
+        return plot_learning(self.phases(), self.episodes())
+
+    def plot_training(self) -> Figure:
+        """Entropy, KL, gradient norm and tokens per second of each agent over the iterations."""
+        from decentral.plots import plot_training
+
+        return plot_training(self.metrics())
+
+    def report(self) -> Path:
+        """Writes ``report.html`` into the run folder and returns its path. Raises RunError if it cannot be written."""
+        from decentral.report import write_report
+
+        return write_report(self)
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def _agent_lines(self, name: str, kind: str) -> list[dict[str, Any]]:
+        return _lines(self.path / "agents" / name / f"{kind}.jsonl")
+
+    def _closed(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """(phase, iteration) -> the line of the attempt that closed it, the last one where it was played again."""
+        return {(line["phase"], line["iteration"]): line for line in _lines(self.path / "host" / "phases.jsonl")}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return journal.read(path)[0]
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except FileNotFoundError:
+        return {}
+    except msgspec.DecodeError as error:
+        raise RunError(f"{str(path)!r} cannot be read: {error}; delete it or take the folder from a backup") from error
+
+
+def _of(line: Mapping[str, Any], key: str, name: str) -> float | None:
+    value: float | None = (line.get(key) or {}).get(name)
+    return value
+
+
+def _detail(line: Mapping[str, Any]) -> str:
+    """Everything an event says besides its time and name, as ``key value`` pairs."""
+    return ", ".join(f"{key} {value}" for key, value in line.items() if key not in ("time", "event"))
+
+
+def _floats(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    return table.astype(dict.fromkeys(columns, "float64"))

@@ -1,0 +1,199 @@
+"""What ``decentral envs check`` proves about an environment: PettingZoo's conformance tests, and ours.
+
+Knows no model: whoever asks for the tokens of a turn passes a function that counts them.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Report", "Row", "check_env"]
+
+import contextlib
+import io
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import msgspec
+from gymnasium import spaces
+from pettingzoo import AECEnv
+
+from decentral.envs.config import EnvConfig
+from decentral.envs.fork import prove_fork
+from decentral.envs.game import Game
+from decentral.envs.names import make
+from decentral.envs.trace import Beside, Trace, difference, play
+from decentral.envs.turn import Turn
+from decentral.errors import EnvError
+
+EPISODES = 3
+CYCLES = 20
+"""Steps per agent of PettingZoo's tests."""
+
+Make = Callable[[], Game]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One thing that was checked."""
+
+    name: str
+    ok: bool
+    detail: str
+    """What was found; when it is not ok, what to do."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Everything that was checked, and a turn as an agent will read it."""
+
+    name: str
+    rows: tuple[Row, ...]
+    turn: Turn | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Says whether training can run on this environment; that it cannot be forked does not stand against it."""
+        return all(row.ok for row in self.rows)
+
+
+def check_env(
+    config: EnvConfig | Callable[..., Any],
+    *,
+    count: Callable[[str], int] | None = None,
+    window: int | None = None,
+    seed: int = 0,
+) -> Report:
+    """Plays an environment in every way that a run will, and reports what held.
+
+    ``count`` returns the tokens of a text and ``window`` is how many the model reads; without ``count`` the row on
+    tokens is left out. Raises ConfigError if the environment is not found; whatever the environment does wrong is a row.
+    """
+    factory = None if isinstance(config, EnvConfig) else config
+    if not isinstance(config, EnvConfig):
+        config = EnvConfig(name=getattr(config, "__name__", type(config).__name__))
+    maker: Make = partial(make, config, factory)
+    rows: list[Row] = []
+    turn: Turn | None = None
+    try:
+        game = maker()
+        rows.append(Row("made", True, _kind(game)))
+        rows.append(_conformance(maker().env))
+        game.reset(seed)
+        turn = next(iter(game.turns()), None)
+        traces = [play(game, seed + i) for i in range(EPISODES)]
+        rows += [_play(traces), _legal(traces), _seeded(maker, traces), _copies(maker, traces)]
+        rows += [_ends(traces, config.max_rounds), _success(traces)]
+        if count is not None:
+            rows.append(_tokens(traces, count, window))
+        rows.append(_fork(maker, seed))
+    except EnvError as error:
+        rows.append(Row("plays" if rows else "made", False, str(error)))
+    return Report(config.name, tuple(rows), turn)
+
+
+def _kind(game: Game) -> str:
+    kind = "AEC, one agent at a time" if isinstance(game.env, AECEnv) else "Parallel, all agents at once"
+    return f"{kind}; agents {', '.join(game.agents)}"
+
+
+def _conformance(env: Any) -> Row:
+    """Runs PettingZoo's own test, its prints and warnings caught."""
+    from pettingzoo.test import api_test, parallel_api_test  # slow to import, and needed here only
+
+    name, test = ("api_test", api_test) if isinstance(env, AECEnv) else ("parallel_api_test", parallel_api_test)
+    name = f"PettingZoo's {name}"
+    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("always")
+        try:
+            for agent in getattr(env, "possible_agents", ()):
+                env.action_space(agent).seed(0)
+            test(env, num_cycles=CYCLES)
+        except AttributeError as error:
+            if "dtype" in str(error) and _without_dtype(env):
+                return Row(name, True, "passed as far as it goes: it does not know observations without a dtype")
+            return Row(name, False, f"AttributeError: {error}; correct the environment")
+        except Exception as error:  # noqa: BLE001  the test runs foreign code; it becomes a row
+            what = " ".join(str(error).split()) or "an assertion without a message"
+            return Row(name, False, f"{type(error).__name__}: {what}; correct the environment")
+    notes = list(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
+    return Row(name, True, f"passed; it remarks: {'; '.join(notes[:3])}" if notes else "passed")
+
+
+def _without_dtype(env: Any) -> bool:
+    arrays = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
+    return any(not isinstance(env.observation_space(agent), arrays) for agent in env.possible_agents)
+
+
+def _play(traces: list[Trace]) -> Row:
+    turns = sum(len(trace.turns) for trace in traces)
+    return Row("plays", True, f"{turns} turns of random legal actions; observations and rewards are all numbers")
+
+
+def _legal(traces: list[Trace]) -> Row:
+    turns = [turn for trace in traces for turn in trace.turns]
+    sizes = [len(turn.legal) for turn in turns if turn.legal]
+    if any(not text.strip() for turn in turns for text in turn.legal):
+        return Row("legal actions", False, "an action has an empty text; give every action a text")
+    detail = f"{min(sizes)} to {max(sizes)} a turn, all texts different" if sizes else "none listed"
+    free = len(turns) - len(sizes)
+    return Row("legal actions", True, f"{detail}; {free} free turns" if free else detail)
+
+
+def _seeded(maker: Make, traces: list[Trace]) -> Row:
+    why = next((why for trace in traces if (why := difference(maker(), trace))), "")
+    if why:
+        return Row("seeded reset", False, f"{why}; draw only from a generator that reset(seed) makes")
+    return Row("seeded reset", True, f"{len(traces)} episodes came out the same a second time")
+
+
+def _copies(maker: Make, traces: list[Trace]) -> Row:
+    beside = Beside(maker())
+    why = next((why for trace in traces if (why := difference(maker(), trace, beside))), "")
+    if why:
+        return Row("copies", False, f"beside another copy, {why}; keep all state in the instance")
+    return Row("copies", True, "two copies played in turn do not disturb each other")
+
+
+def _ends(traces: list[Trace], max_rounds: int) -> Row:
+    cut = sum(trace.turns[-1].round + 1 >= max_rounds for trace in traces if trace.turns)
+    if cut:
+        detail = (
+            f"{cut} of {len(traces)} episodes reached max_rounds = {max_rounds}, where they are cut; raise it if that"
+        )
+        return Row("ends", True, f"{detail} is early")
+    steps = [len(trace.actions) for trace in traces]
+    return Row("ends", True, f"by itself after {min(steps)} to {max(steps)} steps, within {max_rounds} rounds")
+
+
+def _success(traces: list[Trace]) -> Row:
+    values = [outcome.success for trace in traces for outcome in trace.outcomes.values()]
+    told = [value for value in values if value is not None]
+    if not told:
+        return Row("success", True, "not defined, so figures use the return; a success_return would define it")
+    return Row("success", True, f"defined; {sum(told) / len(told):.2f} on average in these {len(traces)} episodes")
+
+
+def _tokens(traces: list[Trace], count: Callable[[str], int], window: int | None) -> Row:
+    """Counts what one turn adds to an agent's stream: all that it reads, and its longest action."""
+    name = "tokens per turn"
+    sizes = sorted(
+        sum(map(count, (turn.system, turn.feedback, turn.observation))) + max(map(count, turn.legal), default=turn.free)
+        for trace in traces
+        for turn in trace.turns
+    )
+    if not sizes:
+        return Row(name, True, "there are no turns")
+    detail = f"{sizes[len(sizes) // 2]} in the middle, {sizes[-1]} at most"
+    if window is None:
+        return Row(name, True, detail)
+    if 2 * sizes[-1] > window:
+        return Row(
+            name, False, f"{detail}, over half of the window of {window}; give the environment a shorter text_view"
+        )
+    return Row(name, True, f"{detail}, in a window of {window}")
+
+
+def _fork(maker: Make, seed: int) -> Row:
+    proof = prove_fork(maker, seed)
+    if proof.method is None:
+        return Row("fork", True, f"not possible, so there are no branches: {proof.why}")
+    return Row("fork", True, f"by {proof.method}: {proof.why}")

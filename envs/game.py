@@ -1,0 +1,285 @@
+"""One turn-based view over PettingZoo's AEC and Parallel environments.
+
+Owns one copy of an environment: the turns that wait for an action, what was played, the outcomes. How PettingZoo is
+stepped is in ``drivers.py``, how things read in ``text.py``. Knows nothing about agents, links or other copies.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Game"]
+
+import copy
+from collections.abc import Hashable, Mapping
+from typing import Any, NoReturn
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from pettingzoo import AECEnv, ParallelEnv
+
+from decentral.envs.drivers import AecDriver, Breach, Driver, ParallelDriver, Seat, Waiting
+from decentral.envs.success import Success, judge
+from decentral.envs.text import Free, SpaceView, TextView, has_nan
+from decentral.envs.turn import Outcome, Turn
+from decentral.errors import EnvError
+
+_ILLEGAL = object()
+_PLAIN = (np.int64, int, str)
+"""Actions of these types can be handed out again and again: nobody can change them."""
+
+
+class Game:
+    """One copy of an environment, played in texts.
+
+    ``reset``; then, until ``over``, answer every one of ``turns()`` with one ``step``; then ``outcomes()``. Whatever
+    the environment or its view does wrong is an EnvError that names the environment, the round, the seed, the step and
+    the actions; the game is then of no further use.
+    """
+
+    def __init__(
+        self,
+        env: Any,
+        *,
+        name: str = "",
+        view: TextView | None = None,
+        success: Success | None = None,
+        success_return: float | None = None,
+        max_rounds: int = 200,
+    ) -> None:
+        """Wraps ``env``, which must be an AECEnv or a ParallelEnv.
+
+        ``view`` overrules the environment's own ``text_view``. After ``max_rounds`` rounds, or as many steps as these
+        have when each agent acts once a round, the episode is truncated. Raises EnvError for an object of another kind.
+        """
+        self.name = name or str(env)
+        self.env = env
+        self.history: list[dict[str, str]] = []
+        """The actions of every step of this episode: agent -> text."""
+        self.seed = 0
+        self._started = False
+        self._driver = self._drive(env)
+        self._seats: dict[str, Seat] = {seat.name: seat for seat in self._driver.seats.values()}
+        self.agents = tuple(self._seats)
+        """The names of the possible agents."""
+        raw = env.unwrapped
+        self._instructions = getattr(raw, "instructions", None)
+        self._view: TextView = view or getattr(raw, "text_view", None) or self._default_view()
+        self._success = success
+        self._success_return = success_return
+        self._max_rounds = max_rounds
+        self._turns: tuple[Turn, ...] = ()
+        self._tables: dict[str, Mapping[str, Any] | Free] = {}
+        self._raw: list[Waiting] = []
+        self._outcomes: dict[str, Outcome] = {}
+
+    @property
+    def over(self) -> bool:
+        """Says whether an episode was started and nobody must act any more."""
+        return self._started and not self._turns
+
+    def reset(self, seed: int) -> None:
+        """Starts an episode from ``seed``, whatever happened before. Raises EnvError."""
+        self.seed = seed
+        self.history = []
+        self._outcomes = {}
+        self._started = False
+        try:
+            waiting = self._driver.reset(seed)
+        except Exception as error:  # noqa: BLE001  an environment may raise anything; it becomes a named error
+            self._fail(error, "reset")
+        self._started = True
+        self._open(waiting)
+
+    def turns(self) -> tuple[Turn, ...]:
+        """Returns who must act now, in the environment's order: every live agent (Parallel) or one (AEC)."""
+        return self._turns
+
+    def step(self, actions: Mapping[str, str]) -> None:
+        """Takes one text from exactly those agents that must act, and steps the environment once.
+
+        Raises EnvError; also, before anything is stepped, for a wrong set of agents or an action that is not legal.
+        """
+        tables = self._tables
+        if actions.keys() != tables.keys():
+            raise EnvError(
+                f"{self.name}: actions came from {sorted(actions)}, but {sorted(tables)} must act; answer each"
+            )
+        raw: dict[Hashable, Any] = {}
+        for name, table in tables.items():
+            text = actions[name]
+            if isinstance(table, Free):
+                action: Any = self._fit(name, text)
+            else:
+                action = table.get(text, _ILLEGAL)
+                if action is _ILLEGAL:
+                    raise EnvError(f"{self.name}: {text!r} of {name!r} is not among its legal actions {list(table)}")
+                if type(action) not in _PLAIN:
+                    action = copy.deepcopy(action)
+            raw[self._seats[name].id] = action
+        for name in tables:
+            seat = self._seats[name]
+            seat.since = 0.0
+            seat.turns += 1
+        self.history.append(dict(actions))
+        try:
+            waiting = self._driver.step(raw)
+        except Exception as error:  # noqa: BLE001  an environment may raise anything; it becomes a named error
+            self._fail(error, "step")
+        self._open(waiting)
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """Returns the outcome of every agent that took part. Raises EnvError while the episode runs."""
+        if self._turns or not self._started:
+            raise EnvError(f"{self.name} is not over; play it to the end before asking for outcomes")
+        if not self._outcomes:
+            self._outcomes = {seat.name: self._outcome(seat) for seat in self._driver.seats.values() if seat.lived}
+        return self._outcomes
+
+    def observations(self) -> dict[str, Any]:
+        """Returns the raw observations behind ``turns()``; the environment may change them in its next step."""
+        return {seat.name: observation for seat, observation, _ in self._raw}
+
+    def render(self) -> str:
+        """Returns the environment's own text rendering, or else what each agent that must act reads."""
+        if getattr(self.env, "render_mode", None) == "ansi":
+            try:
+                picture = self.env.render()
+            except Exception as error:  # noqa: BLE001  an environment may raise anything; it becomes a named error
+                self._fail(error, "render")
+            if isinstance(picture, str):
+                return picture
+        return "\n".join(f"{turn.agent}: {turn.observation}" for turn in self._turns)
+
+    def _drive(self, env: Any) -> Driver:
+        try:
+            if isinstance(env, AECEnv):
+                return AecDriver(env)
+            if isinstance(env, ParallelEnv):
+                return ParallelDriver(env)
+        except Exception as error:  # noqa: BLE001  an environment may raise anything; it becomes a named error
+            self._fail(error, "reset")
+        raise EnvError(
+            f"{self.name} is a {type(env).__name__}, not a PettingZoo AECEnv or ParallelEnv; {_wrapper(env)}"
+        )
+
+    def _default_view(self) -> SpaceView:
+        env, seats = self.env, self._seats
+        return SpaceView(
+            lambda name: env.observation_space(seats[name].id), lambda name: env.action_space(seats[name].id)
+        )
+
+    def _open(self, waiting: list[Waiting]) -> None:
+        """Turns those who must act into turns, or cuts the episode where it has gone on for too long."""
+        driver = self._driver
+        if waiting and (driver.round >= self._max_rounds or len(self.history) >= self._max_rounds * len(self.agents)):
+            try:
+                driver.cut()
+            except Breach as breach:
+                self._fail(breach, "step")
+            waiting = []
+        self._raw = waiting
+        self._tables = {}
+        try:
+            self._turns = tuple([self._turn(seat, observation, info) for seat, observation, info in waiting])
+        except Exception as error:  # noqa: BLE001  a view may raise anything; it becomes a named error
+            self._fail(error, "the text view")
+
+    def _turn(self, seat: Seat, observation: Any, info: Mapping[str, Any]) -> Turn:
+        name, view = seat.name, self._view
+        mask = None
+        if isinstance(observation, dict) and "action_mask" in observation:
+            mask, observation = observation["action_mask"], _unmasked(observation)
+        elif "action_mask" in info:
+            mask = info["action_mask"]
+        if has_nan(observation):
+            raise Breach(f"the observation of {name!r} holds NaN", "return finite observations")
+        text = view.observe(name, observation)
+        table = view.actions(name, mask)
+        self._tables[name] = table
+        system = self._system(seat) if seat.turns == 0 else ""
+        feedback = info.get("feedback", "")
+        if isinstance(table, Free):
+            return Turn(name, self._driver.round, text, (), table.max_tokens, system, str(feedback), seat.since)
+        if not table:
+            raise Breach(f"{name!r} must act and has no legal action", "offer one, or end the episode for that agent")
+        if type(view) is not SpaceView:
+            self._distinct(seat, table, mask)
+        return Turn(name, self._driver.round, text, tuple(table), 0, system, str(feedback), seat.since)
+
+    def _system(self, seat: Seat) -> str:
+        return f"You are {seat.name}." if self._instructions is None else str(self._instructions(seat.id))
+
+    def _distinct(self, seat: Seat, table: Mapping[str, Any], mask: Any | None) -> None:
+        """Raises Breach if a view has fewer texts than there are legal actions: a mapping hides two with one text."""
+        space = self.env.action_space(seat.id)
+        if not isinstance(space, spaces.Discrete):
+            return
+        count = int(space.n) if mask is None else int(np.count_nonzero(mask))
+        if len(table) < count:
+            raise Breach(
+                f"{seat.name!r} has {count} legal actions but only {len(table)} texts {list(table)}, so two share one",
+                "give each legal action a text of its own",
+            )
+
+    def _fit(self, name: str, text: str) -> str:
+        """Returns the nearest text that a Text action space contains; another environment gets the text as it is."""
+        space = self.env.action_space(self._seats[name].id)
+        if not isinstance(space, spaces.Text):
+            return text
+        fitting = "".join(letter for letter in text if letter in space.character_set)[: space.max_length]
+        filler = " " if " " in space.character_set else space.character_list[0]
+        return fitting.ljust(space.min_length, filler)
+
+    def _outcome(self, seat: Seat) -> Outcome:
+        raw = self.env.unwrapped
+        try:
+            success = judge(raw, seat.id, seat.total, seat.info, self._success, self._success_return)
+        except Exception as error:  # noqa: BLE001  a success function may raise anything; it becomes a named error
+            self._fail(error, "the success function")
+        return Outcome(
+            agent=seat.name,
+            total=seat.total,
+            turns=seat.turns,
+            success=success,
+            reward=seat.since,
+            feedback=str(seat.info.get("feedback", "")),
+            terminated=seat.terminated,
+            truncated=seat.truncated,
+        )
+
+    def _fail(self, error: Exception, where: str) -> NoReturn:
+        """Raises the EnvError that tells one sentence: what, where in the episode, and what to do."""
+        self._turns = ()
+        self._tables = {}
+        self._started = False
+        place = f"round {self._driver.round}, seed {self.seed}, step {len(self.history)}"
+        if self.history:
+            place += f", actions {self.history[-1]}"
+        if isinstance(error, Breach):
+            raise EnvError(f"{self.name}: {error} ({place}); {error.fix}") from error
+        if isinstance(error, EnvError):
+            raise EnvError(f"{self.name}: {error} ({place})") from error
+        what = " ".join(str(error).split()) or "no message"
+        fix = f"repair it, or try it alone with decentral envs check {self.name}"
+        raise EnvError(f"{self.name}: {where} raised {type(error).__name__}: {what} ({place}); {fix}") from error
+
+
+def _unmasked(observation: Mapping[str, Any]) -> Any:
+    if "observation" in observation:
+        return observation["observation"]
+    return {key: value for key, value in observation.items() if key != "action_mask"}
+
+
+def _wrapper(env: Any) -> str:
+    """Returns what turns an object of another kind into a PettingZoo environment."""
+    kind = type(env).__module__.split(".")[0]
+    if env is None:
+        return "the callable returned nothing; let it return the environment"
+    if kind == "pyspiel":
+        return "wrap the game in shimmy.OpenSpielCompatibilityV0, or call pyspiel from an AECEnv of your own"
+    if isinstance(env, gymnasium.Env) or hasattr(env, "action_space"):
+        return (
+            "a Gymnasium environment is for one agent: wrap it in a pettingzoo.ParallelEnv whose dicts have a key per "
+            "agent (a tuple of observations becomes one entry each)"
+        )
+    return "let the callable return an instance of one of them"
