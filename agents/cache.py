@@ -69,7 +69,7 @@ class RowCache(Cache):  # type: ignore[misc]
     def copy(self, source: int, targets: Tensor, length: int) -> None:
         """Gives the (T,) target rows the first ``length`` slots of one row: a common prefix is computed once."""
         for kept in (*self._keys, *self._values):
-            kept[targets, :, :length] = kept[source, :, :length]
+            kept[targets, :, :length] = kept[source, :, :length].clone()
 
     def gather(self, rows: Tensor) -> RowCache:
         """Returns a copy of some rows, contiguous, for a stretch of decoding."""

@@ -79,12 +79,7 @@ class Learner:
         for batch in pack(chunks, self._tokens):
             part = [chunks[i] for i in batch]
             index = torch.from_numpy(np.concatenate([np.arange(first[i], first[i + 1]) for i in batch]))
-            scores = score(
-                lambda ids, positions, keep: policy.forward(ids, positions, None, None, keep),
-                part,
-                config.temperature,
-                policy.device,
-            )
+            scores = score(policy.forward, part, config.temperature, policy.device)
             gain = advantage[index].to(scores.logp.device)
             loss = -(gain * (scores.logp - scores.logp.detach()).exp())
             if config.kl > 0:

@@ -19,6 +19,7 @@ from torch import Tensor
 from decentral.agents.cache import RowCache
 from decentral.agents.config import AgentConfig
 from decentral.agents.format import Format
+from decentral.agents.lean import LeanLlama, serves
 from decentral.agents.model import SMALL, load_model, load_tokenizer
 from decentral.errors import ConfigError, ModelError
 
@@ -49,20 +50,33 @@ class Policy:
             self.model = _with_lora(self.model, config.lora_rank, seed)
         elif self.learning and config.kl > 0:
             self._base = copy.deepcopy(self.model).requires_grad_(False)
+        self._lean = LeanLlama(self.model, self.window) if not self.lora and serves(self.model) else None
 
-    def forward(self, ids: Tensor, positions: Tensor, mask: Tensor | None, cache: RowCache | None, keep: Any) -> Tensor:
-        """Runs the model.
+    def forward(self, ids: Tensor, positions: Tensor, keep: Any) -> Tensor:
+        """Runs the model over whole rows in plain causal order, with gradients.
+
+        Args:
+            ids: (B, n) token ids, padded on the right with anything.
+            positions: (B, n) positions.
+            keep: the columns whose logits are wanted: the last ``keep``, or a (K,) tensor of columns.
+
+        Returns:
+            (B, K, V) logits.
+        """
+        return self._run(self.model, ids, positions, None, None, keep)
+
+    def forward_cached(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: RowCache, keep: Any) -> Tensor:
+        """Runs the model over new tokens of rows in a cache, without gradients.
 
         Args:
             ids: (B, n) token ids, padded on the right with anything.
             positions: (B, n) positions; a padded token's is larger than any real one of its row.
-            mask: (B or 1, 1, n, S) True where a query may look, or none for plain causal order without a cache.
+            mask: (B, 1, n, S) True where a query may look.
             cache: aimed at the rows and slots of these tokens.
-            keep: passed as ``logits_to_keep``: the columns whose logits are wanted.
-
-        Returns:
-            (B, kept, V) logits.
+            keep: as in ``forward``.
         """
+        if self._lean:
+            return self._lean(ids, positions, mask, cache, keep)
         return self._run(self.model, ids, positions, mask, cache, keep)
 
     @contextmanager

@@ -259,7 +259,7 @@ class Rollouts:
         )
         ends = sorted(set(counts))
         keep = 1 if ends == [width] else self._index([end - 1 for end in ends])
-        logits = self.policy.forward(ids, positions, mask, cache, keep)
+        logits = self.policy.forward_cached(ids, positions, mask, cache, keep)
         for row, count in zip(rows, counts):
             row.cached += count
         if len(ends) == 1:

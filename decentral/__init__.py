@@ -10,6 +10,8 @@ The public names load on first use, so that ``import decentral`` is quick and pu
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -64,6 +66,16 @@ _HOMES = {
     "check_env": "envs.check",
     "train": "train",
 } | {name: "errors" for name in __all__ if name.endswith("Error") or name == "MissingExtra"}
+
+
+class _Package(ModuleType):
+    """Keeps ``decentral.train`` the function: importing the module of that name would put the module in its place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value.train if name == "train" and isinstance(value, ModuleType) else value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,6 @@ __all__ = ["app"]
 
 import errno
 import json
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,8 +89,8 @@ def root(
 # -- train ----------------------------------------------------------------------------------------------------------
 
 
-@app.command()
-def train(
+@app.command("train")
+def train_command(
     env: Annotated[
         str | None,
         typer.Argument(metavar="ENV", help="Built-in name, package.module:callable or file.py:callable."),
@@ -112,30 +111,26 @@ def train(
 
     decentral train meet
     """
-    from decentral import train as start
-    from decentral.progress import follow
+    from decentral.progress import LogLines, follow
     from decentral.run import Run
+    from decentral.train import fresh, train
 
-    flags = [f"{key}={value}" for key, value in (("seed", seed), ("iterations", iterations)) if value is not None]
-    flags += [f"engine={engine}"] if engine else []
-    flags += ["tensorboard=true"] if tensorboard else []
-    changes = [*flags, *(settings or [])]
-    if resume is not None:
-        if out is not None:
-            raise ConfigError(
-                f"--out {str(out)!r} cannot go with --resume: the run goes on in its own folder; leave it out"
-            )
-        folder = resume
-        plan = _plan(env, config, changes, Run.load(resume).config)
-    else:
-        plan = _plan(env, config, changes, None)
-        folder = out or Path("runs") / f"{slug(plan.env.name)}-{time.strftime('%Y%m%d-%H%M%S')}"
+    flags = {"seed": seed, "iterations": iterations, "engine": engine, "tensorboard": tensorboard or None}
+    changes = [f"{key}={json.dumps(value)}" for key, value in flags.items() if value is not None] + (settings or [])
+    if resume is not None and out is not None:
+        raise ConfigError(f"--out {str(out)!r} cannot go with --resume: a run goes on in its own folder; leave it out")
+    plan = _plan(env, config, changes, Run.load(resume).config if resume else None)
+    folder = resume or out or fresh(plan)
     console = Console()
+    people = any(agent.get("kind") == "human" for agent in plan.agents.values()) or plan.agent.kind == "human"
     try:
-        with follow(plan.env.name, console) as on_event:
-            run = start(plan, out=folder, resume=resume is not None, on_event=on_event)
+        with LogLines(console) if people else follow(plan.env.name, console) as on_event:
+            run = train(plan, out=folder, resume=resume is not None, on_event=on_event, ask=_ask)
     except KeyboardInterrupt:
-        typer.echo(f"\nstopped; go on with: decentral train --resume {folder}", err=True)
+        hint = (
+            f"go on with: decentral train --resume {folder}" if (folder / "state.json").exists() else "nothing was made"
+        )
+        typer.echo(f"\nstopped; {hint}", err=True)
         raise typer.Exit(_INTERRUPTED) from None
     _show_results(run, console)
     typer.echo(f"report: {run.report()}")
@@ -159,11 +154,11 @@ def _plan(env: str | None, file: Path | None, changes: list[str], base: Config |
     return plan.with_set([*([f"env.name={env}"] if env else []), *changes])
 
 
-def slug(name: str) -> str:
-    """The part of an environment's name that suits a folder: ``mpe2.simple_v3:env`` -> ``simple_v3``."""
-    module = name.rpartition(":")[0] or name
-    last = Path(module).stem if module.endswith(".py") else module.rpartition(".")[2]
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", last).strip("-") or "run"
+def _ask(turn: Turn) -> str:
+    """Shows a turn to the person at the terminal and returns what they type."""
+    Console(highlight=False).print(f"\n{turn.agent}, round {turn.round}", markup=False)
+    Console(highlight=False).print(_turn_table(turn))
+    return str(typer.prompt("you do"))
 
 
 def _show_results(run: Run, console: Console) -> None:
@@ -181,7 +176,7 @@ def _show_results(run: Run, console: Console) -> None:
             interval_text(Interval(row[key], row[f"{key}_low"], row[f"{key}_high"]), word) for key in ("first", "last")
         )
         mine = metrics[metrics["agent"] == row["agent"]]
-        table.add_row(row["agent"], before, after, f"{mine['updates'].max():.0f}" if len(mine) else "0")
+        table.add_row(Text(row["agent"]), before, after, f"{mine['updates'].max():.0f}" if len(mine) else "0")
     console.print()
     console.print(table)
     seconds = run.state.get("train_seconds", 0.0)
@@ -195,7 +190,7 @@ def _show_results(run: Run, console: Console) -> None:
 
 
 @app.command("eval")
-def evaluate(
+def eval_command(
     run: RunPath,
     episodes: Annotated[int, typer.Option(min=1, help="Episodes of the trained agents, and as many at random.")] = 200,
     seed: Annotated[int | None, typer.Option(help="Seeds follow from it; the run's own by default.")] = None,
@@ -220,9 +215,9 @@ def evaluate(
     word = found.scores[0].measure if found.scores else "success"
     table = _table("agent", f"{word} trained", "random-legal", "difference")
     for score in found.scores:
-        table.add_row(
-            score.agent, *(interval_text(one, score.measure) for one in (score.trained, score.random, score.difference))
-        )
+        apart = "points" if score.measure == "success" else score.measure
+        sides = (interval_text(one, score.measure) for one in (score.trained, score.random))
+        table.add_row(Text(score.agent), *sides, interval_text(score.difference, apart))
     console = Console()
     console.print(table)
     spoilt = f"; {len(found.faults)} spoilt, the first one: {found.faults[0]}" if found.faults else ""
@@ -230,18 +225,18 @@ def evaluate(
     console.print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
 
 
-@app.command()
-def watch(
+@app.command("watch")
+def watch_command(
     run: RunPath,
     seed: Annotated[int, typer.Option(help="Of the episode.")] = 0,
     delay: Annotated[float, typer.Option(min=0.0, help="Seconds between the steps.")] = 0.0,
 ) -> None:
     """Watch one episode of the trained agents, turn by turn."""
-    from decentral.evaluate import watch as steps
+    from decentral.evaluate import watch
     from decentral.run import Run
 
     console = Console(highlight=False)
-    for step in steps(Run.load(run), seed):
+    for step in watch(Run.load(run), seed, _ask):
         _show_step(step, console)
         if step.moves:
             time.sleep(delay)
@@ -276,8 +271,8 @@ def _show_step(step: Step, console: Console) -> None:
     console.print(table)
 
 
-@app.command()
-def report(run: RunPath) -> None:
+@app.command("report")
+def report_command(run: RunPath) -> None:
     """Write the HTML report of a run again."""
     from decentral.run import Run
 
@@ -335,7 +330,12 @@ def envs_check(
 def _turn_table(turn: Turn) -> Table:
     table = _table()
     choices = ", ".join(turn.legal) if turn.legal else f"any text of at most {turn.free} tokens"
-    for word, text in (("is told once", turn.system), ("reads", turn.observation), ("may do", choices)):
+    for word, text in (
+        ("is told once", turn.system),
+        ("got", turn.feedback),
+        ("reads", turn.observation),
+        ("may do", choices),
+    ):
         if text:
             table.add_row(Text(word, "dim"), Text(text))
     return table
@@ -386,3 +386,46 @@ def pocket_train(
 @pocket_app.callback()
 def _pocket() -> None:
     pass
+
+
+# -- the processes of a run -----------------------------------------------------------------------------------------
+
+Links = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the run's sockets.")]
+
+
+@app.command("host", hidden=True)
+def _host(run: Annotated[Path, typer.Option()], links: Links) -> None:
+    """One process of a run: plays the environment."""
+    from decentral.host import main
+
+    main(run, links)
+
+
+@app.command("agent", hidden=True)
+def _agent(name: str, run: Annotated[Path, typer.Option()], links: Links) -> None:
+    """One process of a run: an agent."""
+    from decentral.node import main
+
+    main(name, run, links)
+
+
+# -- the processes of a run -----------------------------------------------------------------------------------------
+
+RunFolderOption = Annotated[Path, typer.Option("--run", help="The run's folder.")]
+LinksOption = Annotated[Path, typer.Option("--links", help="The folder of the run's sockets.")]
+
+
+@app.command("host", hidden=True)
+def host_command(run: RunFolderOption, links: LinksOption) -> None:
+    """The environment of a run; started by `train`."""
+    from decentral.host import main
+
+    main(run, links)
+
+
+@app.command("agent", hidden=True)
+def agent_command(name: str, run: RunFolderOption, links: LinksOption) -> None:
+    """One agent of a run; started by `train`."""
+    from decentral.node import main
+
+    main(name, run, links)

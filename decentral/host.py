@@ -76,7 +76,7 @@ class Host:
         self._agents = Roster(links, control, self._events, deadline, lambda name: str(folder.stderr(name)))
         self._updates: dict[str, int] = {}
         self._phase: Phase | None = None
-        self._table = Table(links, 0)
+        self._table = Table(tuple(links), 0)
         self._began = 0.0
         # of the open attempt:
         self._batches: dict[str, _Batch] = {}
@@ -149,7 +149,9 @@ class Host:
         while not self._fleet.idle:
             await self._ask(phase)
             if not self._batches:
-                raise EnvError(f"{self._config.env.name} has open episodes in which nobody must act: its turns are wrong")
+                raise EnvError(
+                    f"{self._config.env.name} has open episodes in which nobody must act: its turns are wrong"
+                )
             name, message = await self._agents.next()
             if isinstance(message, say.Actions):
                 await self._take(phase, name, message)

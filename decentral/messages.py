@@ -109,7 +109,9 @@ class Commit(Message, frozen=True):
 
 
 class Finish(Message, frozen=True):
-    """The run is over: export the weights, answer Finished, and end."""
+    """The run is over: export the weights of checkpoint ``iteration`` and answer Finished."""
+
+    iteration: int
 
 
 FromHost = Welcome | Begin | Turns | Over | Close | Commit | Finish

@@ -7,7 +7,7 @@ is undone by loading. The peer link accepts nothing yet: what arrives is counted
 
 from __future__ import annotations
 
-__all__ = ["Node", "main"]
+__all__ = ["Node", "main", "mind_of"]
 
 import asyncio
 from collections.abc import Callable
@@ -21,6 +21,9 @@ from decentral import messages as say
 from decentral.agents import make_mind
 from decentral.agents.mind import Ended, Metrics, Mind, Phase
 from decentral.checkpoint import Checkpoints, write_folder
+from decentral.config import Config
+from decentral.envs.names import load
+from decentral.envs.turn import Turn
 from decentral.errors import ModelError
 from decentral.folder import RunFolder
 from decentral.graphs.topology import complete
@@ -219,6 +222,13 @@ class _Tally:
         return self._total / self.episodes if self.episodes else None
 
 
+def mind_of(name: str, config: Config, ask: Callable[[Turn], str] | None = None) -> Mind:
+    """Makes an agent's mind as the config says. Raises ConfigError, ModelError."""
+    agent = config.agent_config(name)
+    script = load(agent.script, "script") if agent.script else None
+    return make_mind(name, agent, config.seed, script=script, ask=ask)
+
+
 def main(name: str, run: Path, links: Path) -> NoReturn:
     """An agent's process, in the run's folder ``run``, meeting the others at the sockets below ``links``."""
 
@@ -230,9 +240,9 @@ def main(name: str, run: Path, links: Path) -> NoReturn:
         others = {peer: doors[peer] for peer in nx.all_neighbors(complete(folder.agents), name)}
         peers = ZmqPeers(life.context, name, doors[name], others)
 
-        def mind() -> Mind:
-            return make_mind(name, config.agent_config(name), config.seed)
+        def make() -> Mind:
+            return mind_of(name, config)
 
-        await Node(name, mind, folder.agent(name), world, peers, life.control, life.work, config.deadline).run()
+        await Node(name, make, folder.agent(name), world, peers, life.control, life.work, config.deadline).run()
 
     live(name, run, links, job)

@@ -89,36 +89,25 @@ def plot_learning(phases: pd.DataFrame, episodes: pd.DataFrame, theme: Theme = L
         axes.set_ylim(-0.03, 1.05)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     train, ends = phases[phases["phase"] == "train"], _evaluations(episodes, measure)
+    span = max(1.0, float(phases["iteration"].max()))
     drawn: list[pd.Series[float]] = []
     labels: list[tuple[float, str, str]] = []
     for place, name in enumerate(agents):
         colour = theme.lines[place % len(theme.lines)]
         series = train[train["agent"] == name].set_index("iteration")[measure].dropna().sort_index()
-        again = sum(bool(len(series)) and series.equals(other) for other in drawn)
-        if len(series):
-            drawn.append(series)
-            mean, low, high = _rolling(series)
-            if measure == "success":
-                low, high = low.clip(lower=0), high.clip(upper=1)
-            if not again:
-                axes.plot(series.index, series, color=colour, linewidth=0.8, alpha=0.35)
-                axes.fill_between(series.index, low, high, color=colour, alpha=0.12, linewidth=0)
-            axes.plot(series.index, mean, color=colour, linewidth=2.2, dashes=_dashes(again))
-        mine = ends[ends["agent"] == name]
-        shift = (place - (len(agents) - 1) / 2) * 0.012 * max(1.0, float(phases["iteration"].max() or 1))
-        for row in mine.itertuples():
-            at, value = float(row.iteration) + shift, float(row.value)
-            bars = [[value - float(row.low)], [float(row.high) - value]]
+        again = sum(series.equals(other) for other in drawn)
+        newest = _curve(axes, series, colour, again, bounded=measure == "success") if len(series) else None
+        drawn += [series] if len(series) else []
+        shift = (place - (len(agents) - 1) / 2) * 0.012 * span
+        for dot in ends[ends["agent"] == name].to_dict("records"):
+            at, value = dot["iteration"] + shift, dot["value"]
+            bars = [[value - dot["low"]], [dot["high"] - value]]
             axes.errorbar(at, value, yerr=bars, color=colour, linewidth=1.3, capsize=2.5)
-            face = theme.paper if row.first else colour
+            face = theme.paper if dot["first"] else colour
             axes.plot(at, value, "o", color=colour, markerfacecolor=face, markersize=6.5, markeredgewidth=1.6, zorder=5)
-        newest = [
-            *mine["value"][mine["first"]],
-            *(mean.iloc[-1:] if len(series) else ()),
-            *mine["value"][~mine["first"]],
-        ]
-        if newest:
-            labels.append((float(newest[-1]), name, colour))
+            newest = value if newest is None or not dot["first"] else newest
+        if newest is not None:
+            labels.append((newest, name, colour))
     _label_ends(axes, labels)
     if not labels:
         _nothing(axes, theme)
@@ -177,6 +166,18 @@ def _names(table: pd.DataFrame) -> list[str]:
     return [str(name) for name in table["agent"].unique()]
 
 
+def _curve(axes: Axes, series: pd.Series[float], colour: str, again: int, *, bounded: bool) -> float:
+    """Draws one agent's line and returns where it ends; ``again``: how many lines before it are the same."""
+    mean, low, high = _rolling(series)
+    if bounded:
+        low, high = low.clip(lower=0), high.clip(upper=1)
+    if not again:
+        axes.plot(series.index, series, color=colour, linewidth=0.8, alpha=0.35)
+        axes.fill_between(series.index, low, high, color=colour, alpha=0.12, linewidth=0)
+    axes.plot(series.index, mean, color=colour, linewidth=2.2, linestyle=(0, (4 / again, 4)) if again else "-")
+    return float(mean.iloc[-1])
+
+
 def _rolling(series: pd.Series[float]) -> tuple[pd.Series[float], pd.Series[float], pd.Series[float]]:
     """The centred rolling mean, and it less and plus one standard deviation."""
     window = series.rolling(_WINDOW, min_periods=1, center=True)
@@ -210,11 +211,6 @@ def _style(axes: Axes, theme: Theme) -> None:
     axes.set_axisbelow(True)
     axes.tick_params(colors=theme.muted, length=0, labelsize=8.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
-
-
-def _dashes(again: int) -> tuple[float, ...]:
-    """Solid for the first of coinciding lines; the next ones leave gaps through which it shows."""
-    return (4.0 / again, 4.0) if again else (1.0, 0.0)
 
 
 def _label_ends(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> None:

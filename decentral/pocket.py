@@ -73,7 +73,7 @@ def _play(game: Game, scratch: Callable[[str], str], key: tuple[int, ...]) -> di
 
 
 def train(
-    out: Path, seed: int = 0, steps: int = STEPS, episodes: int = EPISODES, report: Callable[[str], None] = str
+    out: Path, seed: int = 0, steps: int = STEPS, episodes: int = EPISODES, report: Callable[[str], object] = str
 ) -> Path:
     """Trains the pocket model and writes a Hugging Face folder with a model card.
 

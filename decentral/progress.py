@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
+from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.padding import Padding
@@ -71,6 +72,7 @@ class Board:
         self.progress: Progress | None = None
         self.news: deque[tuple[float, str]] = deque(maxlen=_LINES)
         self.has_success = True
+        self._spent = 0.0
 
     def take(self, event: Event) -> str:
         """Takes an event in and returns the line that tells it; empty for one that only changes figures."""
@@ -99,6 +101,11 @@ class Board:
 
     def _closed(self, event: PhaseClosed) -> str:
         self.has_success = any(value is not None for value in event.success.values())
+        if self.progress is not None:
+            if event.phase.kind == "train":  # an engine without a clock says no Progress between phases
+                self._spent = max(self.progress.train_seconds, self._spent + event.seconds)
+            now = {"phase": event.phase, "done": event.episodes, "total": event.episodes}
+            self.progress = replace(self.progress, **now, train_seconds=self._spent)
         told = []
         for name, reward in event.returns.items():
             row = self.rows.setdefault(name, Row())
@@ -130,12 +137,21 @@ class Board:
             )
         return "evaluation before training" if not phase.iteration else "evaluation after training"
 
+    def done(self) -> float:
+        """Iterations done, with the part of the open one that is played."""
+        now = self.progress
+        if now is None:
+            return 0.0
+        if now.phase is None or now.phase.kind == "eval" or not now.total:
+            return float(now.iteration)
+        return now.phase.iteration + now.done / now.total
+
     def left(self) -> float | None:
         """Seconds of training left, from the mean of the iterations so far; None before the first has ended."""
-        now = self.progress
-        if now is None or not now.iteration:
+        now, done = self.progress, self.done()
+        if now is None or done < 1:
             return None
-        return now.train_seconds / now.iteration * max(0, now.iterations - now.iteration)
+        return now.train_seconds / done * max(0.0, now.iterations - done)
 
 
 class LiveView:
@@ -183,13 +199,9 @@ class LiveView:
         return Text.assemble((self._env, "bold"), *(f"  {part}" for part in parts), overflow="ellipsis", no_wrap=True)
 
     def _bar(self, width: int) -> RenderableType:
-        now = self.board.progress
-        within = now.done / now.total if now and now.total and now.phase and now.phase.kind == "train" else 0.0
-        total = now.iterations if now else 1
-        done = min(total, now.iteration + within) if now else 0.0
-        return Padding(
-            ProgressBar(max(1, total), done, width=width, complete_style="green3"), 0
-        )  # a bar alone ends no line
+        total = max(1, self.board.progress.iterations) if self.board.progress else 1
+        bar = ProgressBar(total, min(total, self.board.done()), width=width, complete_style="green3")
+        return Padding(bar, 0)  # a bar alone ends no line
 
     def _table(self, width: int) -> Table:
         wide = width >= 100

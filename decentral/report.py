@@ -31,6 +31,9 @@ _QUIET = {"started", "stopped", "finished", "committed"}
 """Events that happen in every run: left out of the table unless nothing else happened."""
 
 
+_UNITS = {"success": " %", "points": " points"}
+
+
 class Html(str):
     """Text that is already HTML."""
 
@@ -193,7 +196,7 @@ def _transcript(run: Run, label: str, played: dict[str, Any]) -> Html:
     left = len(played["rounds"]) - _ROUNDS
     return element(
         "details",
-        element("summary", f"{label}: episode {played['episode']}, seed {played['seed']} - {word}: {ends}"),
+        element("summary", f"{label} (seed {played['seed']}): {word} {ends}"),
         table(head, rows, cls="transcript"),
         *([element("p", f"{left} more turns are in host/episodes.jsonl.", cls="note")] if left > 0 else []),
         open="open",
@@ -290,26 +293,31 @@ def _bounded(row: dict[Any, Any], key: str, word: str) -> str:
 
 def _last(row: pd.Series[Any], key: str) -> str:
     value = row.get(key)
-    return "-" if value is None or pd.isna(value) else f"{float(value):.3g}"
+    return "-" if value is None or pd.isna(value) else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def figure(value: float, measure: str) -> str:
-    """A success as per cent, a return with three digits."""
+    """A success as per cent, a difference of two as points, a return with three digits."""
     if math.isnan(value):
         return "-"
-    return f"{100 * value:.1f} %" if measure == "success" else f"{value:.3g}"
+    return f"{_digits(value, measure)}{_UNITS.get(measure, '')}"
 
 
 def interval_text(value: Interval, measure: str) -> str:
-    """``21.0 % [15.9, 27.2]`` for a success, plain numbers for a return.
+    """``21.0 % [15.9, 27.2]`` for a success, ``+75.0 points [..]`` for a difference, plain numbers for a return.
 
     >>> interval_text(Interval(0.21, 0.159, 0.272), "success")
     '21.0 % [15.9, 27.2]'
     """
     if math.isnan(value.value):
         return "-"
-    bounds = (f"{100 * x:.1f}" if measure == "success" else f"{x:.3g}" for x in value[1:])
-    return f"{figure(value.value, measure)} [{', '.join(bounds)}]"
+    return f"{figure(value.value, measure)} [{', '.join(_digits(bound, measure) for bound in value[1:])}]"
+
+
+def _digits(value: float, measure: str) -> str:
+    if measure not in _UNITS:
+        return f"{value:.3g}"
+    return f"{100 * value:.1f}" if measure == "success" else f"{100 * value:+.1f}"
 
 
 def duration(seconds: float) -> str:

@@ -25,7 +25,7 @@ _GREETING = 0.5
 """Seconds between two Welcomes to an agent that has not answered."""
 
 
-class Gone(Exception):  # noqa: N818  no error: the phase is started over
+class Gone(Exception):
     """An agent was lost while it was needed."""
 
     def __init__(self, name: str, why: str) -> None:
@@ -155,4 +155,6 @@ class Roster:
 
     def _sentence(self, names: list[str], what: str, seconds: float) -> str:
         where = ", ".join(self._place(name) for name in names)
-        return f"waited {seconds:g} s for {', '.join(names)} {what}: see {where}, or raise `deadline` if it is only slow"
+        return (
+            f"waited {seconds:g} s for {', '.join(names)} {what}: see {where}, or raise `deadline` if it is only slow"
+        )

@@ -13,7 +13,7 @@ from decentral.errors import DeadlineError
 _T = TypeVar("_T")
 
 
-class Stopped(Exception):  # noqa: N818  no error: somebody asked this process to end
+class Stopped(Exception):
     """The supervisor said Stop."""
 
 

@@ -65,7 +65,7 @@ def check_env(
     """Plays an environment in every way that a run will, and reports what held.
 
     ``count`` returns the tokens of a text and ``window`` is how many the model reads; without ``count`` the row on
-    tokens is left out. Raises ConfigError if the environment is not found; whatever the environment does wrong is a row.
+    tokens is left out. Raises ConfigError if the environment is not found; whatever it does wrong is a row.
     """
     factory = None if isinstance(config, EnvConfig) else config
     if not isinstance(config, EnvConfig):

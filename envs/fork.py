@@ -11,9 +11,10 @@ __all__ = ["Forkable", "fork", "prove_fork", "snapshot"]
 import copy
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
+from gymnasium.utils import EzPickle
 
 from decentral.envs.game import Game
 from decentral.envs.trace import Beside, Trace, answers, difference, play, play_on
@@ -45,8 +46,13 @@ def fork(make: Callable[[], Game], seed: int, actions: Sequence[Mapping[str, str
 
 def snapshot(game: Game) -> Game:
     """Returns a deep copy of a game as it stands. Raises EnvError if the environment cannot be copied."""
+    raw: Any = game.env.unwrapped
+    memo: dict[int, Any] = {}
     try:
-        return copy.deepcopy(game)
+        if isinstance(raw, EzPickle):  # which copies the constructor's arguments only, and forgets the state
+            memo[id(raw)] = twin = object.__new__(type(raw))
+            twin.__dict__.update(copy.deepcopy(raw.__dict__, memo))
+        return copy.deepcopy(game, memo)
     except Exception as error:
         what = " ".join(str(error).split())
         raise EnvError(

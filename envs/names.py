@@ -136,13 +136,11 @@ def _level(config: EnvConfig, maker: Callable[..., Any]) -> int:
 
 
 def _parameters(maker: Callable[..., Any]) -> list[inspect.Parameter] | None:
-    """Returns what can be passed by name, or None where Python cannot tell."""
+    """Returns what a callable takes, or None where Python cannot tell."""
     try:
-        parameters = list(inspect.signature(maker).parameters.values())
+        return list(inspect.signature(maker).parameters.values())
     except (TypeError, ValueError):
         return None
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.VAR_POSITIONAL)
-    return [one for one in parameters if one.kind not in positional]
 
 
 def _view(config: EnvConfig, env: Any) -> TextView:
@@ -182,7 +180,7 @@ def _module(where: str, field: str) -> ModuleType:
 def _children(parent: str) -> Iterable[str]:
     if not parent:
         return [one.name for one in pkgutil.iter_modules()]
-    return [one.name for one in pkgutil.iter_modules(importlib.import_module(parent).__path__)]
+    return [one.name for one in pkgutil.iter_modules(getattr(importlib.import_module(parent), "__path__", []))]
 
 
 def _file(where: str, field: str) -> ModuleType:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from decentral.agents.credit import Plays, chain, group_advantage, normalise
 from hypothesis import given
 from hypothesis import strategies as st
+
+from decentral.agents.credit import Plays, chain, group_advantage, normalise
 
 
 def slow(returns: list[float], groups: list[int]) -> list[float]:

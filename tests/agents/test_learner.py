@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+
 from decentral.agents.config import AgentConfig
 from decentral.agents.language import LanguageAgent
 from decentral.agents.mind import Ended, Phase, Request

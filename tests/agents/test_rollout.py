@@ -8,16 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from decentral.agents.config import AgentConfig
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.agents.scoring import score
 from decentral.agents.stream import Chunk, Stream
 from decentral.envs.turn import Turn
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-WORDS = "north south east west stay you bob unseen red redder go".split()
+WORDS = ["north", "south", "east", "west", "stay", "you", "bob", "unseen", "red", "redder", "go"]
 LEGAL = [("north", "south", "stay"), ("go", "go on", "go on north", "red"), ("red", "redder"), ("open 1 2", "open 1 3")]
 
 
@@ -89,7 +90,7 @@ def test_rollout_training_and_the_slow_way_agree(
 ) -> None:
     streams = play(policy, plan, temperature=temperature, reasoning=reasoning)
     chunks = [chunk for stream in streams for chunk in stream.chunks if chunk.choices]
-    scored = score(lambda ids, at, keep: policy.forward(ids, at, None, None, keep), chunks, temperature)
+    scored = score(policy.forward, chunks, temperature)
     rolled = [choice.logp for chunk in chunks for choice in chunk.choices]
     np.testing.assert_allclose(scored.logp.detach().numpy(), rolled, atol=1e-4)
     np.testing.assert_allclose(rolled, np.concatenate([slow_logps(policy, c, temperature) for c in chunks]), atol=1e-4)
@@ -132,9 +133,9 @@ def test_actions_follow_the_product_of_restricted_softmaxes(policy: Policy) -> N
     actions = engine.play(range(count), [turn] * count)
     streams = [engine.close(e) for e in range(count)]
     observed = np.array([actions.count(action) for action in legal])
-    probability = dict(
-        (action, np.exp(sum(c.logp for c in stream.chunks[0].choices))) for action, stream in zip(actions, streams)
-    )
+    probability = {
+        action: np.exp(sum(c.logp for c in stream.chunks[0].choices)) for action, stream in zip(actions, streams)
+    }
     expected = np.array([probability.get(action, 0.0) for action in legal]) * count
     assert expected.sum() == pytest.approx(count, rel=1e-4)
     assert ((observed - expected) ** 2 / np.maximum(expected, 1e-9)).sum() < 16.3
@@ -143,7 +144,7 @@ def test_actions_follow_the_product_of_restricted_softmaxes(policy: Policy) -> N
 def test_a_forced_turn_costs_no_forward_and_no_draw(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Rollouts(policy, seed=1, agent=1)
     engine.clear(1.0)
-    monkeypatch.setattr(policy, "forward", lambda *_: pytest.fail("a forced turn ran the model"))
+    monkeypatch.setattr(policy, "forward_cached", lambda *_: pytest.fail("a forced turn ran the model"))
     assert engine.play([0], [Turn("bob", 0, "you", ("north",))]) == ["north"]
     assert engine.sampled == 0
     segment = engine.stream(0).segments[-1]
@@ -155,8 +156,8 @@ def test_a_common_opening_is_computed_once(policy: Policy, monkeypatch: pytest.M
     engine = Rollouts(policy, seed=1, agent=1)
     engine.clear(1.0)
     rows: list[int] = []
-    forward = policy.forward
-    monkeypatch.setattr(policy, "forward", lambda ids, *rest: rows.append(len(ids)) or forward(ids, *rest))
+    forward = policy.forward_cached
+    monkeypatch.setattr(policy, "forward_cached", lambda ids, *rest: rows.append(len(ids)) or forward(ids, *rest))
     turn = Turn("bob", 0, "you red", ("north", "south"))
     engine.play(range(6), [turn] * 6)
     engine.play(range(6), [turn] * 6)

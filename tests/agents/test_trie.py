@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from decentral.agents import trie
 from decentral.agents.rules import FreeRule, LegalRule
 from decentral.errors import EnvError

@@ -1,0 +1,1 @@
+"""Benchmarks: this library and its peers, run alternately in one command."""

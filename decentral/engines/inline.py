@@ -1,0 +1,78 @@
+"""The inline engine: host and agents in one loop of this process, all work in its thread, one thing after the other.
+
+No clock decides anything here, so a run is a function of its config and seed.
+"""
+
+from __future__ import annotations
+
+__all__ = ["MakeMind", "play"]
+
+import asyncio
+from collections.abc import Callable
+from typing import NoReturn
+
+from decentral import messages as say
+from decentral.agents.mind import Mind
+from decentral.engines import Emit
+from decentral.envs.game import Game
+from decentral.folder import RunFolder
+from decentral.host import Host
+from decentral.journal import Journal
+from decentral.links import Link, MemoryPeers, pair
+from decentral.node import Node
+from decentral.threads import Direct
+from decentral.waits import beside
+
+MakeMind = Callable[[str], Mind]
+
+
+class _Heard:
+    """A process's end of its control link: what it says becomes an event at once, and nobody tells it anything."""
+
+    def __init__(self, emit: Emit) -> None:
+        self._emit = emit
+        self._decode = say.Decoder[say.FromProcess](say.FromProcess, say.MAX_CONTROL)
+
+    async def send(self, frame: bytes) -> None:
+        message = self._decode(frame)
+        if not isinstance(message, say.Failed):
+            self._emit(message)
+
+    async def recv(self) -> NoReturn:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets this event")
+
+    def close(self) -> None:
+        pass
+
+
+async def play(folder: RunFolder, make_game: Callable[[], Game], make_mind: MakeMind, emit: Emit) -> None:
+    """Plays a run until it is over. Raises what its host or an agent raises."""
+    events = Journal(folder.path / "events.jsonl")
+    from_agent = say.Decoder[say.FromAgent](say.FromAgent, say.MAX_WORLD)
+    from_host = say.Decoder[say.FromHost](say.FromHost, say.MAX_WORLD)
+    from_supervisor = say.Decoder[say.FromSupervisor](say.FromSupervisor, say.MAX_CONTROL)
+
+    def refused(why: str) -> None:
+        events.event("dropped message", why=why)
+
+    control = Link(_Heard(emit), from_supervisor, refused)
+    work = Direct()
+    doors: dict[str, MemoryPeers] = {}
+    worlds = {}
+    nodes = []
+    try:
+        for name in folder.agents:
+            ours, theirs = pair("host", name)
+            worlds[name] = Link(ours, from_agent, refused)
+            world = Link(theirs, from_host, refused)
+            peers = MemoryPeers(name, doors)
+            nodes.append(Node(name, _bound(make_mind, name), folder.agent(name), world, peers, control, work, None))
+        host = Host(folder, make_game, worlds, control, work, None)
+        await beside(host.run(), *(node.run() for node in nodes))
+    finally:
+        events.close()
+
+
+def _bound(make_mind: MakeMind, name: str) -> Callable[[], Mind]:
+    return lambda: make_mind(name)

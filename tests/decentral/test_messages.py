@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decentral import messages as say
+from decentral.agents.mind import Ended, Phase, Request
+from decentral.envs.turn import Outcome, Turn
+from decentral.errors import LinkError
+
+PHASE = Phase("train", 3, 1)
+TURN = Turn("ann", 0, "you see a door", legal=("open", "wait"), system="be quick", reward=-1.0)
+FROM_HOST: list[say.FromHost] = [
+    say.Welcome("s"),
+    say.Begin(PHASE, 3),
+    say.Turns(PHASE, 1, (Request(2**40 + 5, 2**40, TURN),)),
+    say.Over(PHASE, (Ended(1, 0, Outcome("ann", 1.5, 3, success=None)),)),
+    say.Close(PHASE),
+    say.Commit(4),
+    say.Finish(60),
+]
+FROM_AGENT: list[say.FromAgent] = [
+    say.Hello("ann"),
+    say.Actions(PHASE, 1, ((5, "open"),)),
+    say.Updated(PHASE, 4),
+    say.Finished(4),
+]
+host_reads = say.Decoder[say.FromAgent](say.FromAgent, 10_000)
+agent_reads = say.Decoder[say.FromHost](say.FromHost, 10_000)
+
+
+@pytest.mark.parametrize("message", FROM_HOST)
+def test_the_agent_reads_what_the_host_says_and_the_host_does_not(message: say.FromHost) -> None:
+    frame = say.encode(message, 10_000)
+    assert agent_reads(frame) == message
+    with pytest.raises(LinkError):
+        host_reads(frame)
+
+
+@pytest.mark.parametrize("message", FROM_AGENT)
+def test_the_host_reads_what_an_agent_says_and_the_agent_does_not(message: say.FromAgent) -> None:
+    frame = say.encode(message, 10_000)
+    assert host_reads(frame) == message
+    with pytest.raises(LinkError):
+        agent_reads(frame)
+
+
+def test_a_message_that_is_too_large_is_refused_on_both_sides() -> None:
+    message = say.Actions(PHASE, 1, ((5, "x" * 10_000),))
+    with pytest.raises(LinkError, match="does not fit"):
+        say.encode(message, 10_000)
+    with pytest.raises(LinkError, match="larger than"):
+        host_reads(say.encode(message, 20_000))
+
+
+def test_another_version_is_refused() -> None:
+    frame = say.encode(say.Hello("ann"), 10_000)
+    with pytest.raises(LinkError, match="protocol version 1"):
+        host_reads(bytes([say.VERSION + 1]) + frame[1:])
+
+
+@pytest.mark.parametrize(
+    "frame", [b"", b"\x01", pickle.dumps({"a": 1}), b"\x01" + b"\x91" * 9000, b"\x01\x81\xa4type\xa5Hello"]
+)
+def test_what_is_no_message_is_a_link_error(frame: bytes) -> None:
+    with pytest.raises(LinkError):
+        host_reads(frame)
+
+
+@given(st.binary(max_size=200))
+def test_bytes_never_do_more_than_raise_a_link_error(noise: bytes) -> None:
+    for frame in (noise, bytes([say.VERSION]) + noise):
+        try:
+            host_reads(frame)
+        except LinkError:
+            pass
+
+
+@given(st.sampled_from(FROM_AGENT), st.data())
+def test_a_flipped_byte_never_does_more_than_raise_a_link_error(message: Any, data: st.DataObject) -> None:
+    frame = bytearray(say.encode(message, 10_000))
+    frame[data.draw(st.integers(0, len(frame) - 1))] ^= data.draw(st.integers(1, 255))
+    try:
+        host_reads(bytes(frame))
+    except LinkError:
+        pass
