@@ -87,6 +87,6 @@ class LeanLlama:
 def _join(*modules: Any) -> Tensor:
     """Lays the weights of several linear maps of one input end to end and makes each a view of its part."""
     joint = torch.cat([module.weight.data for module in modules])
-    for module, part in zip(modules, joint.split([len(module.weight) for module in modules])):
+    for module, part in zip(modules, torch.split(joint, [len(m.weight) for m in modules])):
         module.weight.data = part
     return joint

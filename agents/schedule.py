@@ -14,12 +14,11 @@ from msgspec import Meta
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Linear warm-up to ``start``, then a ``shape`` down (or up) to ``end``, which stays."""
 
-    start: Annotated[float, Meta(gt=0)]
-    end: Annotated[float, Meta(ge=0)]
-    steps: Annotated[int, Meta(gt=0)]
-    """Updates from the end of the warm-up until ``end`` is reached."""
-    warmup: Annotated[int, Meta(ge=0)] = 0
-    shape: Literal["linear", "cosine"] = "linear"
+    start: Annotated[float, Meta(gt=0, description="rate after the warm-up")]
+    end: Annotated[float, Meta(ge=0, description="rate that it comes to and keeps")]
+    steps: Annotated[int, Meta(gt=0, description="updates from the end of the warm-up until `end`")]
+    warmup: Annotated[int, Meta(ge=0, description="updates of linear rise before")] = 0
+    shape: Annotated[Literal["linear", "cosine"], Meta(description="of the way from `start` to `end`")] = "linear"
 
 
 def rate_at(rate: float | Schedule, update: int) -> float:

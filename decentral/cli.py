@@ -119,13 +119,15 @@ def train_command(
     changes = [f"{key}={json.dumps(value)}" for key, value in flags.items() if value is not None] + (settings or [])
     if resume is not None and out is not None:
         raise ConfigError(f"--out {str(out)!r} cannot go with --resume: a run goes on in its own folder; leave it out")
-    plan = _plan(env, config, changes, Run.load(resume).config if resume else None)
+    before = Run.load(resume) if resume else None
+    plan = _plan(env, config, changes, before.config if before else None)
     folder = resume or out or fresh(plan)
     console = Console()
     people = any(agent.get("kind") == "human" for agent in plan.agents.values()) or plan.agent.kind == "human"
     try:
-        with LogLines(console) if people else follow(plan.env.name, console) as on_event:
-            run = train(plan, out=folder, resume=resume is not None, on_event=on_event, ask=_ask)
+        with LogLines(console) if people else follow(plan.env.name, console) as view:
+            view.board.recall(before.closed() if before else ())
+            run = train(plan, out=folder, resume=resume is not None, on_event=view, ask=_ask)
     except KeyboardInterrupt:
         hint = (
             f"go on with: decentral train --resume {folder}" if (folder / "state.json").exists() else "nothing was made"
@@ -236,7 +238,11 @@ def watch_command(
     from decentral.run import Run
 
     console = Console(highlight=False)
+    number = -1
     for step in watch(Run.load(run), seed, _ask):
+        if step.moves and step.moves[0].turn.round != number:
+            number = step.moves[0].turn.round
+            console.print(f"\n[bold]round {number}[/bold]")
         _show_step(step, console)
         if step.moves:
             time.sleep(delay)
@@ -244,8 +250,6 @@ def watch_command(
 
 def _show_step(step: Step, console: Console) -> None:
     """Prints the picture, then what each agent was told, reads and does, or how the episode ended."""
-    if step.moves:
-        console.print(f"\n[bold]round {step.moves[0].turn.round}[/bold]")
     console.print(Padding(Text(step.picture), (0, 0, 0, 2)))
     table = _table()
     for move in step.moves:
@@ -313,6 +317,7 @@ def envs_check(
     found = check_env(
         EnvConfig(name=name, level=level),
         count=lambda text: len(reader.text(text)),
+        encode=reader.trie,
         window=min(tokenizer.model_max_length, _WINDOW),
     )
     console = Console(highlight=False)
@@ -363,7 +368,9 @@ def bench_core(
     """Adapter steps, decoded tokens and updates per second, beside PettingZoo, transformers and a peer."""
     from decentral.bench.core import main
 
-    main(quick, as_json, peer_python)
+    found = main(quick, typer.echo, peer_python)
+    if as_json:
+        typer.echo(json.dumps(found))
 
 
 @bench_app.callback()
@@ -379,8 +386,7 @@ def pocket_train(
     """Train the pocket model from nothing (under an hour on two cores)."""
     from decentral.pocket import train as recipe
 
-    recipe(out, seed)
-    typer.echo(f"model: {out}")
+    typer.echo(f"model: {recipe(out, seed, report=typer.echo)}")
 
 
 @pocket_app.callback()

@@ -137,7 +137,7 @@ def difference(old: Config, new: Config) -> tuple[str, Any, Any] | None:
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    if not isinstance(value, dict) or (not value and prefix):
+    if not isinstance(value, dict):
         return {prefix: value}
     return {k: v for key, inner in value.items() for k, v in _flat(inner, f"{prefix}.{key}" if prefix else key).items()}
 

@@ -11,14 +11,13 @@ import itertools
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
 from msgspec.structs import replace
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -34,6 +33,8 @@ _LINES = 4
 
 class View(Protocol):
     """Takes the events of an engine; shown as long as its ``with`` block is open."""
+
+    board: Board
 
     def __call__(self, event: Event) -> None: ...
 
@@ -56,6 +57,7 @@ class Row:
         self.before: float | None = None
         """Success (else return) of the first evaluation."""
         self.success: float | None = None
+        """Of the last closed phase: within a phase, short episodes would be counted first."""
         self.reward: float | None = None
         self.history: list[float] = []
         """Success (else return) of every closed phase."""
@@ -84,11 +86,9 @@ class Board:
                         row.busy = ""
                 return ""
             case Status():
-                row = self.rows.setdefault(event.name, Row())
+                row = self._row(event.name)
                 row.updates, row.busy = event.updates, event.busy
                 row.metrics = dict(event.metrics) or row.metrics
-                if event.episodes and event.phase is not None and event.phase.kind == "train":
-                    row.success, row.reward = event.success, event.reward
                 return ""
             case PhaseClosed():
                 return self._closed(event)
@@ -108,13 +108,14 @@ class Board:
             self.progress = replace(self.progress, **now, train_seconds=self._spent)
         told = []
         for name, reward in event.returns.items():
-            row = self.rows.setdefault(name, Row())
+            row = self._row(name)
             row.success, row.reward = event.success.get(name), reward
             value = row.success if self.has_success else reward
             if event.phase.kind == "eval" and row.before is None and not row.history:
                 row.before = value
             row.history.append(0.0 if value is None else value)
             told.append(f"{name} {percent(row.success)}" if self.has_success else f"{name} {number(reward)}")
+        self.rows = {name: self.rows[name] for name in {**event.returns, **self.rows}}  # the environment's order
         word = "success" if self.has_success else "return"
         spoilt = f", {event.faults} spoilt" if event.faults else ""
         line = (
@@ -124,6 +125,17 @@ class Board:
         if event.phase.kind == "eval" or event.faults:
             self.news.append((time.time(), line))
         return line
+
+    def recall(self, closed: Iterable[PhaseClosed]) -> None:
+        """Takes in what happened before a resume, without telling it."""
+        for event in closed:
+            self._closed(event)
+        self.news.clear()
+
+    def _row(self, name: str) -> Row:
+        if name not in self.rows:
+            self.rows = dict(sorted([*self.rows.items(), (name, Row())]))
+        return self.rows[name]
 
     def title(self, phase: Phase | None) -> str:
         """Names a phase: ``training 3/60``, ``evaluation before training``."""
@@ -189,9 +201,9 @@ class LiveView:
     def _head(self) -> Text:
         now, left = self.board.progress, self.board.left()
         parts = [self.board.title(now.phase if now else None)]
-        if now is None:
-            busy = {name: row.busy for name, row in self.board.rows.items() if row.busy == "loading"}
-            parts.append(f"loading {', '.join(busy)}" if busy else "waiting for the processes")
+        if now is None or now.phase is None:
+            loading = [name for name, row in self.board.rows.items() if row.busy == "loading"]
+            parts.append(f"loading {', '.join(loading)}" if loading else "waiting for the processes")
         elif now.total:
             parts.append(f"episode {now.done}/{now.total}")
         if left:
@@ -201,7 +213,9 @@ class LiveView:
     def _bar(self, width: int) -> RenderableType:
         total = max(1, self.board.progress.iterations) if self.board.progress else 1
         bar = ProgressBar(total, min(total, self.board.done()), width=width, complete_style="green3")
-        return Padding(bar, 0)  # a bar alone ends no line
+        line = Table.grid()  # a bar alone ends no line, and is none without colour at 0
+        line.add_row(bar)
+        return line
 
     def _table(self, width: int) -> Table:
         wide = width >= 100

@@ -326,6 +326,8 @@ def duration(seconds: float) -> str:
     >>> duration(3700)
     '1 h 2 min'
     """
+    if seconds < 10:
+        return f"{seconds:.1f} s"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

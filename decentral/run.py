@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from decentral import journal
+from decentral.agents.mind import Phase
 from decentral.checkpoint import Checkpoints
 from decentral.config import Config
 from decentral.errors import ConfigError, RunError, suggest
 from decentral.intervals import Interval, mean_interval, wilson
+from decentral.messages import PhaseClosed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,8 +170,22 @@ class Run:
             for line in _lines(folder / "events.jsonl")
         ]
         table = pd.DataFrame(rows, columns=["time", "source", "event", "detail"])
-        table["time"] = pd.to_datetime(table["time"], unit="s", utc=True)
+        table["time"] = pd.to_datetime((table["time"].astype("float64") * 1000).round(), unit="ms", utc=True)
         return table.sort_values("time", kind="stable", ignore_index=True)
+
+    def closed(self) -> list[PhaseClosed]:
+        """What the engine said as each phase closed, oldest first."""
+        return [
+            PhaseClosed(
+                phase=Phase(line["phase"], line["iteration"], line["attempt"]),
+                episodes=line["episodes"],
+                faults=line["faults"],
+                seconds=line["seconds"],
+                success=line["success"],
+                returns=line["return"],
+            )
+            for line in self._closed().values()
+        ]
 
     def results(self) -> pd.DataFrame:
         """One row per agent: the first and the last evaluation with 95 % intervals.
@@ -279,8 +295,9 @@ def _of(line: Mapping[str, Any], key: str, name: str) -> float | None:
 
 
 def _detail(line: Mapping[str, Any]) -> str:
-    """Everything an event says besides its time and name, as ``key value`` pairs."""
-    return ", ".join(f"{key} {value}" for key, value in line.items() if key not in ("time", "event"))
+    """Everything an event says besides its time and name: whom and why as they are, the rest as ``key value``."""
+    said = {key: value for key, value in line.items() if key not in ("time", "event")}
+    return ", ".join(str(value) if key in ("name", "why") else f"{key} {value}" for key, value in said.items())
 
 
 def _floats(table: pd.DataFrame, *columns: str) -> pd.DataFrame:

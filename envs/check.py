@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from gymnasium import spaces
 from pettingzoo import AECEnv
+from pettingzoo.utils.wrappers import BaseParallelWrapper
 
 from decentral.envs.config import EnvConfig
 from decentral.envs.fork import prove_fork
@@ -60,12 +61,14 @@ def check_env(
     *,
     count: Callable[[str], int] | None = None,
     window: int | None = None,
+    encode: Callable[[tuple[str, ...]], object] | None = None,
     seed: int = 0,
 ) -> Report:
     """Plays an environment in every way that a run will, and reports what held.
 
     ``count`` returns the tokens of a text and ``window`` is how many the model reads; without ``count`` the row on
-    tokens is left out. Raises ConfigError if the environment is not found; whatever it does wrong is a row.
+    tokens is left out. ``encode`` takes the legal actions of a turn and raises EnvError where the model cannot tell two
+    of them apart. Raises ConfigError if the environment is not found; whatever it does wrong is a row.
     """
     factory = None if isinstance(config, EnvConfig) else config
     if not isinstance(config, EnvConfig):
@@ -84,6 +87,8 @@ def check_env(
         rows += [_ends(traces, config.max_rounds), _success(traces)]
         if count is not None:
             rows.append(_tokens(traces, count, window))
+        if encode is not None:
+            rows.append(_encodings(traces, encode))
         rows.append(_fork(maker, seed))
     except EnvError as error:
         rows.append(Row("plays" if rows else "made", False, str(error)))
@@ -106,7 +111,7 @@ def _conformance(env: Any) -> Row:
         try:
             for agent in getattr(env, "possible_agents", ()):
                 env.action_space(agent).seed(0)
-            test(env, num_cycles=CYCLES)
+            test(env if isinstance(env, AECEnv) else _Legal(env), num_cycles=CYCLES)
         except AttributeError as error:
             if "dtype" in str(error) and _without_dtype(env):
                 return Row(name, True, "passed as far as it goes: it does not know observations without a dtype")
@@ -116,6 +121,24 @@ def _conformance(env: Any) -> Row:
             return Row(name, False, f"{type(error).__name__}: {what}; correct the environment")
     notes = list(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
     return Row(name, True, f"passed; it remarks: {'; '.join(notes[:3])}" if notes else "passed")
+
+
+class _Legal(BaseParallelWrapper):  # type: ignore[misc]
+    """Draws again where parallel_api_test, which looks for masks in observations only, plays what infos forbid."""
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
+        result = super().reset(seed=seed, options=options)
+        self.seen = result[1]
+        return result
+
+    def step(self, actions: dict[Any, Any]) -> Any:
+        for agent in actions:
+            mask = self.seen.get(agent, {}).get("action_mask")
+            if mask is not None:
+                actions[agent] = self.action_space(agent).sample(mask)
+        result = super().step(actions)
+        self.seen = result[4]
+        return result
 
 
 def _without_dtype(env: Any) -> bool:
@@ -190,6 +213,15 @@ def _tokens(traces: list[Trace], count: Callable[[str], int], window: int | None
             name, False, f"{detail}, over half of the window of {window}; give the environment a shorter text_view"
         )
     return Row(name, True, f"{detail}, in a window of {window}")
+
+
+def _encodings(traces: list[Trace], encode: Callable[[tuple[str, ...]], object]) -> Row:
+    try:
+        for legal in sorted({turn.legal for trace in traces for turn in trace.turns if turn.legal}):
+            encode(legal)
+    except EnvError as error:
+        return Row("encodings", False, str(error))
+    return Row("encodings", True, "the model's tokens tell all actions of a turn apart")
 
 
 def _fork(maker: Make, seed: int) -> Row:

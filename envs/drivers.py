@@ -180,6 +180,7 @@ class AecDriver:
     def __init__(self, env: AECEnv[Any, Any, Any]) -> None:
         self._env = env
         self._core = _core(env)
+        self._plain = type(self._core).last is AECEnv.last
         self.seats = _seats(env)
         self.round = 0
         self._acted: set[Hashable] = set()
@@ -226,7 +227,11 @@ class AecDriver:
                         f"agent {agent!r} is selected again after its end", "remove it in _was_dead_step(None)"
                     )
                 seat.sit()
-            observation, reward, terminated, truncated, info = env.last()
+            if self._plain:  # what last() reads, without asking every wrapper for each of the five
+                observation, reward = env.observe(agent), core._cumulative_rewards[agent]
+                terminated, truncated, info = core.terminations[agent], core.truncations[agent], core.infos[agent]
+            else:
+                observation, reward, terminated, truncated, info = env.last()
             seat.earn(reward)
             seat.info = info or {}
             if not (terminated or truncated):

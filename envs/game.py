@@ -156,8 +156,9 @@ class Game:
                 return AecDriver(env)
             if isinstance(env, ParallelEnv):
                 return ParallelDriver(env)
-        except Exception as error:  # noqa: BLE001  an environment may raise anything; it becomes a named error
-            self._fail(error, "reset")
+        except Exception as error:
+            what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            raise EnvError(f"{self.name}: the reset that shows its agents raised {what}; repair it") from error
         raise EnvError(
             f"{self.name} is a {type(env).__name__}, not a PettingZoo AECEnv or ParallelEnv; {_wrapper(env)}"
         )

@@ -97,12 +97,23 @@ def build_run(
     lines(path / "host" / "events.jsonl", [{"time": 1.7e9, "event": "started"}])
     for name in agents:
         lines(path / "agents" / name / "metrics.jsonl", metrics[name])
-        lines(path / "agents" / name / "events.jsonl", [{"time": 1.7e9 + 5, "event": "restarted", "reason": "lost"}])
+        lines(
+            path / "agents" / name / "events.jsonl",
+            [{"time": 1.7e9 + 5, "event": "restarted", "why": "lost", "count": 1}],
+        )
     (path / "config.toml").write_text(f'seed = 3\niterations = {iterations}\n\n[env]\nname = "meet"\n')
     (path / "versions.json").write_text(json.dumps({"decentral": "0.1.0", "python": "3.11.2", "torch": "2.13.0"}))
-    (path / "state.json").write_text(json.dumps({
-        "config": {}, "agents": agents, "iteration": iterations, "closed": iterations + 2, "train_seconds": 80.5,
-    }))
+    (path / "state.json").write_text(
+        json.dumps(
+            {
+                "config": {},
+                "agents": agents,
+                "iteration": iterations,
+                "closed": iterations + 2,
+                "train_seconds": 80.5,
+            }
+        )
+    )
     (path / "summary.json").write_text(json.dumps({
         "agents": {n: {"success_first": 0.2, "success_last": 0.98, "updates": iterations} for n in agents},
         "train_seconds": 80.5,

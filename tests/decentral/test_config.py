@@ -19,7 +19,9 @@ def test_a_name_alone_is_a_whole_config() -> None:
 
 
 def test_overrides_are_merged_over_the_common_agent() -> None:
-    config = Config.of(env="meet", agent={"kl": 0.5, "lr": 1e-4}, agents={"bob": {"lr": {"start": 1, "end": 0, "steps": 9}}})
+    config = Config.of(
+        env="meet", agent={"kl": 0.5, "lr": 1e-4}, agents={"bob": {"lr": {"start": 1, "end": 0, "steps": 9}}}
+    )
     assert config.agent_config("ada") == config.agent
     assert config.agent_config("bob").kl == 0.5
     assert config.agent_config("bob").lr == Schedule(start=1.0, end=0.0, steps=9)
@@ -52,7 +54,14 @@ def test_a_wrong_setting_names_field_value_reason_and_fix(fields: dict[str, obje
 
 def test_flags_set_nested_fields_with_toml_values() -> None:
     config = Config.of(env="meet").with_set(
-        ["agent.lr=1e-3", "agents.bob.kind=random", "env.options.size=5", "seed=7", "tensorboard=true", "agent.model=a b"]
+        [
+            "agent.lr=1e-3",
+            "agents.bob.kind=random",
+            "env.options.size=5",
+            "seed=7",
+            "tensorboard=true",
+            "agent.model=a b",
+        ]
     )
     assert config.agent.lr == 1e-3
     assert config.agent_config("bob").kind == "random"

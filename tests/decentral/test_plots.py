@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,7 +81,7 @@ def test_svg_is_the_same_every_time_and_a_notebook_gets_a_png(run_folder: RunFol
 def test_labels_keep_their_distance_their_order_and_their_centre(values: list[float], gap: float) -> None:
     moved = spread(values, gap)
     ordered = sorted(moved)
-    assert all(b - a >= gap - 1e-9 for a, b in zip(ordered, ordered[1:]))
+    assert all(b - a >= gap - 1e-9 for a, b in itertools.pairwise(ordered))
     assert [i for i, _ in sorted(enumerate(moved), key=lambda p: p[1])] == sorted(
         range(len(values)), key=lambda i: (values[i], -i)
     )

@@ -27,6 +27,8 @@ def test_tables_are_tidy(run_folder: RunFolder) -> None:
     assert run.episodes()["counted"].all()
     assert run.episodes()["success"].isin([0.0, 1.0]).all()
     assert list(run.events()["event"]) == ["started", "restarted", "restarted"]
+    assert list(run.events()["detail"]) == ["", "lost, count 1", "lost, count 1"]
+    assert run.events()["time"].iloc[1].isoformat() == "2023-11-14T22:13:25+00:00"
     assert run.summary["agents"]["anna"]["updates"] == 3
 
 

@@ -12,7 +12,7 @@ from pettingzoo import ParallelEnv
 
 from decentral.envs.check import check_env
 from decentral.envs.config import EnvConfig
-from decentral.errors import ConfigError
+from decentral.errors import ConfigError, EnvError
 
 
 def count(text):
@@ -157,6 +157,35 @@ def test_what_cannot_be_forked_says_why_and_can_still_be_trained_on():
     report = walk("unseeded")
     assert "replay does not" in rows(report)["fork"].detail
     assert rows(report)["fork"].ok
+
+
+def test_masks_in_infos_are_kept_in_pettingzoos_test():
+    class Strict(Walk):
+        """Only action 2 is ever legal."""
+
+        def reset(self, seed=None, options=None):
+            observations, infos = super().reset(seed, options)
+            return observations, {agent: {"action_mask": np.array([0, 0, 1], dtype=np.int8)} for agent in infos}
+
+        def step(self, actions):
+            assert set(actions.values()) == {2}, "illegal"
+            *rest, infos = super().step(actions)
+            return *rest, {agent: {"action_mask": np.array([0, 0, 1], dtype=np.int8)} for agent in infos}
+
+    report = check_env(lambda: Strict())
+    assert report.ok, report
+    assert rows(report)["legal actions"].detail == "1 to 1 a turn, all texts different"
+
+
+def test_actions_that_the_model_cannot_tell_apart():
+    def encode(legal):
+        if "2" in legal:
+            raise EnvError("'1' and '2' look alike")
+
+    report = check_env(lambda: Walk(), encode=encode)
+    assert not report.ok
+    assert rows(report)["encodings"].detail == "'1' and '2' look alike"
+    assert check_env(lambda: Walk(), encode=len).ok
 
 
 def test_what_cannot_be_made():

@@ -29,6 +29,7 @@ class Dice(ParallelEnv):
     def __init__(self, kind="seeded"):
         self.kind = kind
         self.own = np.random.default_rng()
+        self.played = 0
         self.lock = threading.Lock() if kind.endswith("lock") else None
 
     def observation_space(self, agent):
@@ -42,6 +43,9 @@ class Dice(ParallelEnv):
             self.own = np.random.default_rng(seed)
         if self.kind == "global":
             random.seed(seed)
+        if self.kind == "stale":
+            self.own = np.random.default_rng((seed, self.played))
+        self.played += 1
         self.agents, self.time = ["a", "b"], 0
         return self.look(), {agent: {} for agent in self.agents}
 
@@ -79,6 +83,7 @@ def dice(kind="seeded"):
         ("seeded lock", "replay"),  # a lock cannot be copied, and need not be
         ("unseeded", "snapshot"),  # its generator travels with the copy
         ("unseeded lock", None),
+        ("stale", "snapshot"),  # a used copy plays differently from a new one
         ("global", None),  # looks reproducible as long as nothing else plays
         ("shared", None),
         ("tiny", "snapshot"),  # differs below the decimals of the text
@@ -89,7 +94,7 @@ def test_forking_is_proven_never_assumed(kind, method):
     proof = prove_fork(partial(dice, kind), 5)
     random.setstate(state)
     assert proof.method == method
-    assert ("seed 5, step 0" in proof.why) == (method != "replay" and kind != "global")
+    assert (f"seed {6 if kind == 'stale' else 5}, step 0" in proof.why) == (method != "replay" and kind != "global")
     if method is None:
         assert "snapshot: " in proof.why
     if kind == "tiny":

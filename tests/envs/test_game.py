@@ -210,6 +210,44 @@ def test_aec_rounds_end_when_every_live_agent_has_acted():
     ]
 
 
+def test_dead_agents_that_wait_for_the_end_hold_no_round_open():
+    class Patient(Relay):
+        def _deads_step_first(self):
+            return self.agent_selection
+
+    game = Game(Patient({4: {"b": "terminated"}, 8: dict.fromkeys("acd", "terminated")}))
+    expected = [("a", 0), ("b", 0), ("c", 0), ("d", 0), ("a", 1), ("c", 1), ("d", 1), ("a", 2), ("c", 2)]
+    assert [(turn.agent, turn.round) for turn in play(game)] == expected
+
+
+def test_an_environment_with_its_own_last_is_asked():
+    class Own(Relay):
+        def last(self, observe=True):
+            observation, *rest = super().last(observe)
+            return observation + 500, *rest
+
+    assert [turn.observation for turn in play(Game(Own(complete({}, 1))))] == ["500", "501"]
+
+
+def test_the_next_episode_begins_with_a_round_of_its_own():
+    game = Game(Relay(complete({}, 3)))
+    for _ in range(2):
+        assert [turn.round for turn in play(game)] == [0, 0, 0, 0]
+
+
+def test_a_teams_reward_reaches_its_dead():
+    class Team(Crowd):
+        def step(self, actions):
+            observations, _, *rest = super().step(actions)
+            return observations, dict.fromkeys(self.possible_agents, 1.0), *rest
+
+    game = Game(Team(complete({1: {"a": "terminated"}}, 4)))
+    play(game)
+    outcomes = game.outcomes()
+    assert (outcomes["a"].total, outcomes["a"].turns, outcomes["a"].reward) == (5.0, 2, 4.0)
+    assert outcomes["b"].reward == 1.0
+
+
 def test_unequal_spaces_and_late_arrivals():
     env = Crowd(complete({1: {"a": "terminated"}}, 5), arrive={2: "d"})
     game = Game(env)
@@ -244,6 +282,9 @@ def test_agents_are_seen_where_none_are_declared():
     game = Game(env)
     assert game.agents == NAMES
     play(game)
+    env.reset = None
+    with pytest.raises(EnvError, match="the reset that shows its agents raised TypeError"):
+        Game(env)
 
 
 @pytest.mark.parametrize("make", [Relay, Crowd])
@@ -272,9 +313,10 @@ def test_an_agent_that_acts_alone_forever_is_cut_too():
 
 def test_a_seed_decides_everything_and_a_game_can_be_played_again():
     game = Game(rps_v2.parallel_env())
-    first, other, again = play(game, 1), play(game, 2), play(game, 1)
-    assert first == again
-    assert first != other
+    first, ended = play(game, 1), game.outcomes()
+    other, ended_otherwise = play(game, 2), game.outcomes()
+    assert play(game, 1) == first != other
+    assert game.outcomes() == ended != ended_otherwise
 
 
 @pytest.mark.parametrize("env", [tictactoe_v3.env, connect_four_v3.env])

@@ -1,0 +1,80 @@
+"""The README, word for word: every command and every snippet runs, and the reference is the code's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from decentral.reference import reference
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"```(bash|python)\n(.*?)```", README, re.DOTALL)
+COMMANDS = [
+    line.split("  #")[0].strip() for kind, body in BLOCKS if kind == "bash" for line in body.splitlines() if line
+]
+SNIPPETS = [body for kind, body in BLOCKS if kind == "python"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the examples, in which the README is followed from top to bottom."""
+    path = tmp_path_factory.mktemp("readme")
+    shutil.copytree(ROOT / "examples", path / "examples")
+    return path
+
+
+def run(command: list[str] | str, folder: Path) -> str:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        command,
+        shell=isinstance(command, str),
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("make ")])
+def test_a_command_runs(command: str, folder: Path) -> None:
+    run(command, folder)
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS)
+def test_a_snippet_runs(snippet: str, folder: Path) -> None:
+    run([sys.executable, "-c", snippet], folder)
+
+
+def test_make_knows_the_two_commands_and_the_demo_is_an_ordinary_training() -> None:
+    assert [c for c in COMMANDS if c.startswith("make ")] == ["make demo", "make test"]
+    said = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert "decentral train meet --out runs/demo-" in said
+    said = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert all(tool in said for tool in ("ruff check", "mypy", "pytest"))
+
+
+def test_the_config_reference_is_the_codes_own() -> None:
+    assert (ROOT / "docs" / "config.md").read_text() == reference()
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_measured_figures_are_those_of_the_results() -> None:
+    result = json.loads((ROOT / "docs" / "results" / "core.json").read_text())
+    for figure in (result["aec_ratio"], result["updates"]["ratio"], *(row["ratio"] for row in result["decode"])):
+        assert f"{figure:.2f}" in README
