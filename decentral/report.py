@@ -324,7 +324,7 @@ def duration(seconds: float) -> str:
     """``75`` -> ``1 min 15 s``.
 
     >>> duration(3700)
-    '1 h 2 min'
+    '1 h 1 min'
     """
     if seconds < 10:
         return f"{seconds:.1f} s"

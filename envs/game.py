@@ -196,6 +196,8 @@ class Game:
             raise Breach(f"the observation of {name!r} holds NaN", "return finite observations")
         text = view.observe(name, observation)
         table = view.actions(name, mask)
+        if type(view) is not SpaceView:
+            _well_formed(view, text, table)
         self._tables[name] = table
         system = self._system(seat) if seat.turns == 0 else ""
         feedback = info.get("feedback", "")
@@ -263,6 +265,18 @@ class Game:
         what = " ".join(str(error).split()) or "no message"
         fix = f"repair it, or try it alone with decentral envs check {self.name}"
         raise EnvError(f"{self.name}: {where} raised {type(error).__name__}: {what} ({place}); {fix}") from error
+
+
+def _well_formed(view: TextView, text: object, table: object) -> None:
+    """Raises Breach if a view returned what no turn can be made of."""
+    what = type(view).__name__
+    if not isinstance(text, str):
+        raise Breach(f"{what}.observe returned a {type(text).__name__}, not a text", "return a str")
+    if not isinstance(table, Free) and not (isinstance(table, Mapping) and all(isinstance(key, str) for key in table)):
+        raise Breach(
+            f"{what}.actions returned a {type(table).__name__} that is no mapping of texts to actions",
+            "return a dict whose keys are str, or a Free",
+        )
 
 
 def _unmasked(observation: Mapping[str, Any]) -> Any:

@@ -10,7 +10,7 @@ import torch
 from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM
 
 import decentral
-from decentral.agents.model import POCKET
+from decentral.agents.folders import POCKET
 
 folder = sys.argv[1] if len(sys.argv) > 1 else None
 iterations = int(sys.argv[2]) if len(sys.argv) > 2 else 40

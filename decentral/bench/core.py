@@ -22,13 +22,14 @@ import numpy as np
 import torch
 
 from decentral.agents.config import AgentConfig
+from decentral.agents.folders import POCKET, weights_hash
 from decentral.agents.learner import Learner, Play
-from decentral.agents.model import POCKET
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.envs.config import EnvConfig
 from decentral.envs.names import make
 from decentral.envs.turn import Turn
+from decentral.versions import versions
 
 PROMPT, NEW = 64, 64
 BATCHES = (1, 8, 32)
@@ -63,6 +64,8 @@ def main(quick: bool, report: Callable[[str], object], peer_python: str | None =
         "import_seconds": seconds,
         "aec": aec,
         "parallel": parallel,
+        "seeds": [0],
+        "versions": {**versions(), "models": {"pocket": weights_hash("pocket")}},
     }
 
 

@@ -10,9 +10,10 @@ import pytest
 from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
 
 from decentral.agents.config import AgentConfig
+from decentral.agents.folders import POCKET, weights_hash
 from decentral.agents.language import LanguageAgent
 from decentral.agents.mind import Phase, Request
-from decentral.agents.model import POCKET, load_model, load_tokenizer, weights_hash
+from decentral.agents.model import load_model, load_tokenizer
 from decentral.agents.policy import Policy
 from decentral.envs.turn import Turn
 from decentral.errors import ConfigError, MissingExtra, ModelError

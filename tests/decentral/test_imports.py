@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import doctest
+import importlib
 import subprocess
 import sys
 import time
@@ -39,6 +41,13 @@ def test_every_public_name_exists() -> None:
     assert set(decentral.__all__) <= set(dir(decentral))
     with pytest.raises(AttributeError, match="no attribute 'tarin'"):
         decentral.tarin  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["intervals", "plots", "progress", "report"])
+def test_examples_in_docstrings_hold(name: str) -> None:
+    found = doctest.testmod(importlib.import_module(f"decentral.{name}"))
+    assert found.attempted
+    assert not found.failed
 
 
 def test_train_stays_the_function_whoever_imports_its_module() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import random
 from collections import defaultdict
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -16,7 +17,9 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
 from pettingzoo.utils.conversions import parallel_to_aec
 
+from decentral.envs.config import EnvConfig
 from decentral.envs.game import Game
+from decentral.envs.names import make
 from decentral.envs.text import Free
 from decentral.errors import EnvError
 
@@ -601,3 +604,18 @@ def test_copies_of_a_game_do_not_share():
     assert len(game.history) == 1
     assert game.turns()[0].agent == "b"
     assert len(twin.history) == 10
+
+
+@pytest.mark.parametrize(
+    ("observe", "actions", "said"),
+    [
+        (lambda agent, seen: 5, lambda agent, mask: {"go": 0}, "observe returned a int"),
+        (lambda agent, seen: "x", lambda agent, mask: [("go", 0)], "actions returned a list"),
+        (lambda agent, seen: "x", lambda agent, mask: {0: 0}, "actions returned a dict"),
+    ],
+)
+def test_a_view_that_returns_no_text_is_named(observe: Any, actions: Any, said: str) -> None:
+    view = type("Odd", (), {"observe": staticmethod(observe), "actions": staticmethod(actions)})()
+    game = make(EnvConfig(name="meet"))
+    with pytest.raises(EnvError, match=said):
+        Game(game.env, name="meet", view=view).reset(0)

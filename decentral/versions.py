@@ -1,0 +1,31 @@
+"""What a result depends on besides its config: versions of packages, and hashes of the models' weights."""
+
+from __future__ import annotations
+
+__all__ = ["model_hashes", "versions"]
+
+import platform
+from collections.abc import Iterable
+from importlib import metadata
+
+from decentral.agents.config import AgentConfig
+from decentral.agents.folders import weights_hash
+
+_RECORDED = ("decentral", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "msgspec", "pyzmq")
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of Python, the platform and the packages that are installed."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for package in _RECORDED:
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def model_hashes(agents: Iterable[AgentConfig]) -> dict[str, str]:
+    """Returns the first digits of the SHA-256 of every model's weights, by the model's name."""
+    names = sorted({agent.model for agent in agents if agent.kind in ("learning", "frozen")})
+    return {name: weights_hash(name) for name in names if weights_hash(name)}
