@@ -77,6 +77,6 @@ def write_folder(place: Path, write: Callable[[Path], None]) -> None:
     except Exception as error:  # a library's own way to say that the disk is full
         shutil.rmtree(beside, ignore_errors=True)
         raise RunError(
-            f"cannot write {str(place)!r}: {type(error).__name__}: {error}; if the disk is full, make room and go on with "
-            f"`decentral train --resume` and the run's folder"
+            f"cannot write {str(place)!r}: {type(error).__name__}: {error}; if the disk is full, make room and go on "
+            f"with `decentral train --resume` and the run's folder"
         ) from error

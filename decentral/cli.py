@@ -396,27 +396,6 @@ def _pocket() -> None:
 
 # -- the processes of a run -----------------------------------------------------------------------------------------
 
-Links = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the run's sockets.")]
-
-
-@app.command("host", hidden=True)
-def _host(run: Annotated[Path, typer.Option()], links: Links) -> None:
-    """One process of a run: plays the environment."""
-    from decentral.host import main
-
-    main(run, links)
-
-
-@app.command("agent", hidden=True)
-def _agent(name: str, run: Annotated[Path, typer.Option()], links: Links) -> None:
-    """One process of a run: an agent."""
-    from decentral.node import main
-
-    main(name, run, links)
-
-
-# -- the processes of a run -----------------------------------------------------------------------------------------
-
 RunFolderOption = Annotated[Path, typer.Option("--run", help="The run's folder.")]
 LinksOption = Annotated[Path, typer.Option("--links", help="The folder of the run's sockets.")]
 

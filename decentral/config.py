@@ -184,7 +184,8 @@ def _explain(message: str, plain: Any, prefix: str) -> str:
     help_ = f" ({path[-1]}: {_describe(owner, path[-1])})" if owner and path else ""
     choices = get_args(get_type_hints(owner).get(path[-1])) if owner and path else ()
     if "enum" in reason and choices:
-        return f"the config field {here} cannot be {value!r}, only {', '.join(choices)}{suggest(str(value), choices)}{help_}"
+        hint = suggest(str(value), choices)
+        return f"the config field {here} cannot be {value!r}, only {', '.join(choices)}{hint}{help_}"
     return f"the config field {here or 'itself'} cannot be {value!r}: {_plainly(reason)}{help_}"
 
 

@@ -1,4 +1,4 @@
-"""Writing so that nothing half-written survives, and so that a full disk is one clear sentence. Knows no file of ours."""
+"""Writing so that nothing half-written survives, and so that a full disk is one sentence. Knows no file of ours."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Lock:
                 if time.monotonic() >= end:
                     os.close(self._handle)
                     raise RunError(
-                        f"{whose} is in use by another process, which holds {str(path)!r}: wait until it ends, or stop it"
+                        f"{whose} is in use by another process, which holds {str(path)!r}: wait for its end, or stop it"
                     ) from error
             time.sleep(0.05)
 

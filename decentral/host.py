@@ -4,7 +4,8 @@ It is the environment, not a centre: it sees actions and outcomes, and tells eac
 outcomes. What an agent sends is checked like anything from outside. Knows no engine: it is given a link per agent.
 
 A phase is committed in this order: every agent's checkpoint is on disk (Updated), the phase's line is in
-``phases.jsonl``, ``state.json`` is replaced. Whatever is lost before that, the phase is started over as its next attempt.
+``phases.jsonl``, ``state.json`` is replaced. If anything is lost before that, the phase is started over as its next
+attempt.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Host:
         work: Work,
         deadline: float | None,
     ) -> None:
-        """``links``: one per agent, in the environment's order. ``deadline``: seconds of any wait, None for no clock."""
+        """``links``: one per agent, in the environment's order. ``deadline``: seconds of a wait, None for no clock."""
         self._folder = folder
         self._config = folder.config
         self._state = folder.state
@@ -213,8 +214,8 @@ class Host:
 
     def _stuck(self) -> str:
         return (
-            f"waited {self._deadline:g} s for {self._config.env.name} to step {self._config.copies} copies: look for an "
-            f"endless loop in it, lower `copies`, or raise `deadline` if it is only slow"
+            f"waited {self._deadline:g} s for {self._config.env.name} to step {self._config.copies} copies: look for "
+            f"an endless loop in it, lower `copies`, or raise `deadline` if it is only slow"
         )
 
     # -- what is over ---------------------------------------------------------------------------------------------

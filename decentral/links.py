@@ -213,7 +213,7 @@ class MemoryPeers:
 
 
 class ZmqPeers:
-    """The door of a node of its own process: a bound socket to hear with, and a connected one per peer to speak with."""
+    """The door of a node in its own process: a bound socket to hear with, a connected one per peer to speak with."""
 
     def __init__(
         self,

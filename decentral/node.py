@@ -1,8 +1,8 @@
 """An agent's process around its mind: it hears the host, lets the mind work, keeps its checkpoints and its figures.
 
-The loop owns the links and stays awake; every call of the mind goes to the worker, one after the other. The weights follow
-the host's word: a phase is played with the checkpoint of the committed iteration, so an update whose phase was started over
-is undone by loading. The peer link accepts nothing yet: what arrives is counted, logged and dropped.
+The loop owns the links and stays awake; every call of the mind goes to the worker, one after the other. The weights
+follow the host's word: a phase is played with the checkpoint of the committed iteration, so an update whose phase was
+started over is undone by loading. The peer link accepts nothing yet: what arrives is counted, logged and dropped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order of a run: its phases, and the episodes of each with their numbers and seeds. Pure functions of the config."""
+"""The order of a run: its phases, and the episodes of each with their numbers and seeds; a function of the config."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ __all__ = ["Endpoints", "Life", "live"]
 import asyncio
 import logging
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable, Coroutine
@@ -102,4 +103,5 @@ async def _watch_parent(endpoints: Endpoints) -> None:
     parent = int(endpoints.parent.read_text())
     while os.getppid() == parent:
         await asyncio.sleep(0.5)
+    shutil.rmtree(endpoints.folder, ignore_errors=True)
     raise RunError("the supervisor is gone: go on with `decentral train --resume` and the run's folder")

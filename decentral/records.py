@@ -130,7 +130,10 @@ def phase_line(closed: PhaseClosed) -> dict[str, Any]:
 def summary(
     phases: Sequence[Mapping[str, Any]], updates: Mapping[str, int], iterations: int, train_seconds: float
 ) -> dict[str, Any]:
-    """Returns ``summary.json`` from the lines of ``phases.jsonl``: each agent before its first and after its last update."""
+    """Returns ``summary.json`` from the lines of ``phases.jsonl``: each agent before and after all its updates.
+
+    A figure is None where nothing defines it.
+    """
     evals = {line["iteration"]: line for line in phases if line["phase"] == "eval"}
     first, last = evals.get(0, {}), evals.get(iterations, {})
     return {

@@ -45,7 +45,7 @@ class Roster:
         deadline: float | None,
         place: Callable[[str], str],
     ) -> None:
-        """``deadline``: seconds to wait for an answer, None for no clock. ``place``: where to look for an agent's errors."""
+        """``deadline``: seconds to wait for an answer, None for no clock. ``place``: where an agent's errors are."""
         self.names = tuple(links)
         self._links = links
         self._control = control
@@ -97,7 +97,7 @@ class Roster:
         self._owed.pop(name, None)
 
     async def next(self) -> tuple[str, FromAgent]:
-        """Returns the next message of an agent that is there. Raises Gone, and DeadlineError if an answer is overdue."""
+        """Returns the next message of an agent that is there. Raises Gone, or DeadlineError for an overdue answer."""
         if self._deadline is None or not self._owed:
             return await self._one()
         since = min(since for since, _ in self._owed.values())

@@ -51,6 +51,6 @@ def _value(value: Any, path: tuple[str, ...]) -> str:
         pairs = (f"{_key(key)} = {_value(item, path)}" for key, item in value.items() if item is not None)
         return "{" + ", ".join(pairs) + "}"
     raise ConfigError(
-        f"the config field {'.'.join(path)} cannot be {value!r}: a config file holds texts, numbers, booleans, lists and "
-        "tables only; give one of these"
+        f"the config field {'.'.join(path)} cannot be {value!r}: a config file holds only texts, numbers, booleans, "
+        "lists and tables; give one of these"
     )

@@ -45,13 +45,13 @@ def train(
     >>> run = decentral.train(make_my_env, engine="inline", agent={"lr": 5e-4})   # doctest: +SKIP
 
     Args:
-        env: a name (built-in, ``package.module:callable`` or ``file.py:callable``), an `EnvConfig`, a whole `Config`, or
-            a callable that returns a PettingZoo environment (engine ``inline`` only).
+        env: a name (built-in, ``package.module:callable`` or ``file.py:callable``), an `EnvConfig`, a whole `Config`,
+            or a callable that returns a PettingZoo environment (engine ``inline`` only).
         factory: such a callable beside an `EnvConfig` or `Config`, in place of what its name says.
         out: the run's folder, which must not exist; by default a new one below ``runs``.
         resume: go on with the interrupted run in ``out``; ``env`` and ``fields``, if given, must be the run's own.
         on_event: is called with what happens (`decentral.messages.Event`), in this thread.
-        ask: shows a turn to a person and returns what was typed, for an agent of kind ``human`` (engine ``inline`` only).
+        ask: shows a turn to a person and returns what was typed, for an agent of kind ``human`` (engine ``inline``).
         **fields: the fields of `Config`, as values or dicts.
 
     Raises ConfigError, EnvError, ModelError, RunError, LinkError or DeadlineError, each with one sentence, and
@@ -87,8 +87,8 @@ def _config(env: object, factory: Callable[..., Any] | None, fields: dict[str, A
     if env is factory and factory is not None:
         if not callable(factory):
             raise ConfigError(
-                f"cannot train on {factory!r}: give a function that makes the environment, not the environment itself, so "
-                "that many copies can be played"
+                f"cannot train on {factory!r}: give a function that makes the environment, not the environment itself, "
+                "so that many copies can be played"
             )
         env = f"{getattr(factory, '__module__', 'object')}:{getattr(factory, '__qualname__', type(factory).__name__)}"
     return Config.of(env=env, **fields)
@@ -99,8 +99,8 @@ def _check(config: Config, factory: Callable[..., Any] | None, agents: tuple[str
     config.check_agents(agents)
     if factory is not None and config.engine == "local":
         raise ConfigError(
-            f"the environment {config.env.name} is an object of this process, which the processes of engine = 'local' cannot "
-            "import: put it into a file and name it 'game.py:callable', or use engine = 'inline'"
+            f"the environment {config.env.name} is an object of this process, which the processes of engine = 'local' "
+            "cannot import: put it into a file and name it 'game.py:callable', or use engine = 'inline'"
         )
     for name in agents:
         agent = config.agent_config(name)

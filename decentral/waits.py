@@ -18,7 +18,7 @@ class Stopped(Exception):
 
 
 async def within(seconds: float | None, wait: Awaitable[_T], sentence: Callable[[], str]) -> _T:
-    """Awaits; after ``seconds`` (None: no clock) raises DeadlineError with ``sentence()``, which names who was missing."""
+    """Awaits; after ``seconds`` (None: no clock) raises DeadlineError with ``sentence()``, which names the missing."""
     try:
         async with asyncio.timeout(seconds):
             return await wait

@@ -22,8 +22,8 @@ Emit = Callable[[Event], None]
 def drive(job: Callable[[Emit], Coroutine[Any, Any, None]], on_event: Emit) -> None:
     """Runs a job in its own thread and hands its events to ``on_event`` in the caller's thread, until it is done.
 
-    Raises what the job raises. An interrupt, or an error of ``on_event``, cancels the job, waits until it has cleaned up,
-    and is raised again.
+    Raises what the job raises. An interrupt, or an error of ``on_event``, cancels the job, waits until it has cleaned
+    up, and is raised again.
     """
     events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
     running: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []

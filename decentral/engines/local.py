@@ -49,6 +49,8 @@ class Supervisor:
         self._folder = folder
         self._emit = emit
         self._names = ("host", *folder.agents)
+        self._patience = folder.config.deadline / 2
+        """Seconds without a sign of life, after which a process is ended: before the others give up on it."""
         self._running: dict[str, asyncio.subprocess.Process] = {}
         self._heard: dict[str, float] = {}
         self._failed: dict[str, say.Failed] = {}
@@ -112,8 +114,8 @@ class Supervisor:
         where = f"see {self._folder.stderr(name)}"
         if code > 0:
             return f"ended with exit code {code}; {where}"
-        silent = time.monotonic() - self._heard[name] > self._folder.config.deadline
-        how = f"was silent for {self._folder.config.deadline:g} s and was ended" if silent else "was killed"
+        silent = time.monotonic() - self._heard[name] > self._patience
+        how = f"was silent for {self._patience:g} s and was ended" if silent else "was killed"
         return f"{how} by {signal.Signals(-code).name}; {where}"
 
     async def _start(self, name: str) -> asyncio.subprocess.Process:
@@ -142,8 +144,8 @@ class Supervisor:
 
     async def _watch(self, name: str, process: asyncio.subprocess.Process) -> None:
         """Ends a process that gives no sign of life."""
-        while time.monotonic() - self._heard[name] <= self._folder.config.deadline:
-            await asyncio.sleep(1.0)
+        while time.monotonic() - self._heard[name] <= self._patience:
+            await asyncio.sleep(0.5)
         process.kill()
 
     async def _last_word(self, name: str) -> None:

@@ -1,8 +1,9 @@
 """Guide: ada sees behind which coloured door the goal is and shows flags; bob walks to the doors and opens one.
 
-Bob sees the flag of the round before. The first door he opens ends the game. Harder levels have more doors and a longer
-corridor; then flags are seen at the doors only, then fog hides one flag in three, and at the top there are fewer flags
-than doors, so that two flags in a row must name one.
+Bob sees the flag of the round before. The first door he opens ends the game. At first he can only follow a flag, which
+opens the door of its colour; then he may also name a door, and then he must. Harder levels have more doors and a longer
+corridor, flags are seen at the doors only and fog hides one in three, and at the top there are fewer flags than doors, so
+that two flags in a row must name one.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from decentral.envs.games.lines import NAMES, pick
 
 GUIDE, WALKER = NAMES[:2]
 COLOURS = ("red", "blue", "green", "gold", "pink", "white", "black", "grey")
-WAIT, WALK = 0, 1
-"""The walker's actions; from 2 on they are doors. The guide's 0 is no flag; from 1 on they are flags."""
-NONE, HIDDEN = 0, 1
-"""What the walker may see; from 2 on these are flags."""
+WAIT, WALK, FOLLOW, DOORS = 0, 1, 2, 3
+"""The walker's actions; from ``DOORS`` on they are doors. The guide's 0 is no flag; from 1 on they are flags."""
+NONE, HIDDEN, FLAGS = 0, 1, 2
+"""What the walker may see; from ``FLAGS`` on these are flags."""
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -44,12 +45,16 @@ class Rules(msgspec.Struct, frozen=True):
     """The probability that a flag is hidden for a round."""
     rounds: int
     """The time there is; at most 9, so that it is one digit."""
+    follow: bool = False
+    """Whether the walker may open the door of the flag it sees without naming it."""
+    name: bool = True
+    """Whether the walker may name the door it opens."""
 
 
 RULES = (
-    Rules(doors=4, flags=4, corridor=1, sight=9, fog=0.0, rounds=5),
-    Rules(doors=6, flags=6, corridor=2, sight=9, fog=0.0, rounds=6),
-    Rules(doors=8, flags=8, corridor=2, sight=0, fog=0.0, rounds=6),
+    Rules(doors=4, flags=4, corridor=1, sight=9, fog=0.0, rounds=5, follow=True, name=False),
+    Rules(doors=4, flags=4, corridor=1, sight=9, fog=0.0, rounds=5, follow=True),
+    Rules(doors=6, flags=6, corridor=2, sight=0, fog=0.0, rounds=6),
     Rules(doors=8, flags=8, corridor=1, sight=0, fog=1 / 3, rounds=9),
     Rules(doors=8, flags=3, corridor=1, sight=9, fog=0.0, rounds=6),
 )
@@ -82,7 +87,7 @@ class GuideView:
     def __init__(self, rules: Rules) -> None:
         self.words = {
             GUIDE: ("none", *COLOURS[: rules.flags]),
-            WALKER: ("wait", "walk", *COLOURS[: rules.doors]),
+            WALKER: ("wait", "walk", "follow", *COLOURS[: rules.doors]),
         }
 
     def observe(self, agent: str, observation: npt.NDArray[np.int64]) -> str:
@@ -115,13 +120,17 @@ class Guide(ParallelEnv):  # type: ignore[misc]
         rest = [rules.corridor + 1, rules.rounds + 1]
         self._observation_spaces = {
             GUIDE: MultiDiscrete([rules.doors, *rest]),
-            WALKER: MultiDiscrete([rules.flags + 2, *rest]),
+            WALKER: MultiDiscrete([rules.flags + FLAGS, *rest]),
         }
-        at_doors, walking = np.ones(rules.doors + 2, dtype=np.int8), np.zeros(rules.doors + 2, dtype=np.int8)
-        at_doors[WALK], walking[[WAIT, WALK]] = 0, 1
-        self._at_doors, self._walking = at_doors, walking
+        self._walking = np.zeros(rules.doors + DOORS, dtype=np.int8)
+        self._walking[[WAIT, WALK]] = 1
+        self._at_doors = np.zeros_like(self._walking)
+        self._at_doors[WAIT] = 1
+        self._at_doors[DOORS:] = rules.name
+        self._at_flag = self._at_doors.copy()
+        self._at_flag[FOLLOW] = rules.follow
         self._flags = np.ones(rules.flags + 1, dtype=np.int8)
-        for mask in (self._at_doors, self._walking, self._flags):
+        for mask in (self._at_doors, self._at_flag, self._walking, self._flags):
             mask.flags.writeable = False  # they are handed out in infos
         self.random = seeding.np_random(None)[0]
         self.goal = self.flag = self.steps = self.round = 0
@@ -154,8 +163,10 @@ class Guide(ParallelEnv):  # type: ignore[misc]
         legal = bool(self._mask(WALKER)[move])
         if legal and move == WALK:
             self.steps -= 1
-        elif legal and move > WALK:
-            self.opened = move - 2
+        elif legal and move == FOLLOW:
+            self.opened = self.seen - FLAGS
+        elif legal and move >= DOORS:
+            self.opened = move - DOORS
         self.flag = int(actions[GUIDE])
         self.round += 1
         self._look()
@@ -206,13 +217,15 @@ class Guide(ParallelEnv):  # type: ignore[misc]
     def _mask(self, agent: str) -> npt.NDArray[np.int8]:
         if agent == GUIDE:
             return self._flags
-        return self._walking if self.steps else self._at_doors
+        if self.steps:
+            return self._walking
+        return self._at_flag if self.seen >= FLAGS else self._at_doors
 
     def _look(self) -> None:
         """Draws what the walker sees of the flag."""
         foggy = self.random.random() < self.rules.fog
         hidden = foggy or self.steps > self.rules.sight
-        self.seen = HIDDEN if hidden else self.flag + 1 if self.flag else NONE
+        self.seen = HIDDEN if hidden else self.flag - 1 + FLAGS if self.flag else NONE
 
     def _observe(self) -> dict[str, Any]:
         rest = [self.steps, self.rules.rounds - self.round]

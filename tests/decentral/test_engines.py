@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -175,10 +176,8 @@ def test_an_agent_that_cannot_be_made_is_one_sentence_in_every_engine(tmp_path: 
 def test_a_full_disk_is_one_sentence_in_every_engine_and_the_run_can_be_resumed(tmp_path: Path, engine: str) -> None:
     path = tmp_path / "run"
     full = path / "host" / "phases.jsonl"
-    try:
+    with suppress(KeyboardInterrupt):
         decentral.train(arena(), engine=engine, out=path, on_event=_interrupt_after(1), **TINY)
-    except KeyboardInterrupt:
-        pass
     kept = full.read_bytes()
     full.unlink()
     full.symlink_to("/dev/full")
@@ -222,8 +221,8 @@ def test_an_interrupt_leaves_no_process_and_a_run_that_can_be_resumed(tmp_path: 
     assert not (path / "summary.json").exists()
     run = decentral.train(out=path, resume=True)
     assert run.episodes()["counted"].sum() == 2 * 20
+    (path / "summary.json").unlink()
     with pytest.raises(RunError, match=r"agent\.kl"):
-        (path / "summary.json").unlink()
         decentral.train(arena(delay=0.01), out=path, resume=True, **{**TINY, "agent": {"kind": "random", "kl": 0.5}})
 
 

@@ -29,10 +29,11 @@ SIZE: dict[str, Any] = {"groups": 2, "group": 4, "eval_episodes": 8, "copies": 2
 
 
 class Assassin:
-    """Kills a process of the run with signal 9 when a phase is under way; the host's and the agents' events say which."""
+    """Sends processes of the run a signal in the middle of a phase, and keeps the events."""
 
-    def __init__(self, run: Path, victims: dict[str, Phase]) -> None:
+    def __init__(self, run: Path, victims: dict[str, Phase], how: signal.Signals = signal.SIGKILL) -> None:
         self.run = run
+        self.how = how
         self.victims = dict(victims)
         self.events: list[say.Event] = []
 
@@ -44,7 +45,7 @@ class Assassin:
                     del self.victims[name]
                     lines, _ = read(self.run / "events.jsonl")
                     pid = [line["pid"] for line in lines if line["event"] == "started" and line["name"] == name][-1]
-                    os.kill(pid, signal.SIGKILL)
+                    os.kill(pid, self.how)
                     return
 
 
@@ -69,6 +70,17 @@ def test_a_killed_process_is_started_again_and_nothing_is_lost_or_counted_twice(
     for line in lines:
         assert played.setdefault(line["episode"], line["steps"]) == line["steps"]
     assert f"{victim} was killed" in (path / "log.txt").read_text()
+
+
+def test_a_process_that_freezes_is_ended_and_started_again(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    assassin = Assassin(path, {"ben": Phase("train", 0)}, signal.SIGSTOP)
+    env = decentral.EnvConfig(name=ARENA, options={"delay": 0.04})
+    settings = {"agent": {"kind": "random"}, "iterations": 1, "deadline": 12.0, **SIZE}
+    decentral.train(env, out=path, on_event=assassin, **settings)
+    (lost,) = (event for event in assassin.events if isinstance(event, say.Lost))
+    assert (lost.name, lost.why.partition(" by ")[0]) == ("ben", "was silent for 6 s and was ended")
+    _check_books(path, iterations=1)
 
 
 def test_a_process_that_is_lost_again_and_again_stops_the_run(tmp_path: Path) -> None:
@@ -102,7 +114,7 @@ def _check_books(path: Path, iterations: int) -> None:
     assert len({key[3] for key in counted}) == len(counted)
 
 
-# -- an inline run that is interrupted ----------------------------------------------------------------------------------
+# -- an inline run that is interrupted --------------------------------------------------------------------------------
 
 
 class Interrupted(decentral.DecentralError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ Frames = dict[str, list[bytes]]
 
 
 @pytest.fixture
-def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Frames]:
+def wire(monkeypatch: pytest.MonkeyPatch) -> Frames:
     """Every frame of every link: "sender->receiver" -> frames."""
     frames: Frames = defaultdict(list)
     send, knock, heard = MemoryChannel.send, MemoryPeers.send, inline._Heard.send
@@ -68,7 +67,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Iterator[Frames]:
     monkeypatch.setattr(MemoryChannel, "send", sent)
     monkeypatch.setattr(MemoryPeers, "send", knocked)
     monkeypatch.setattr(inline._Heard, "send", told)
-    yield frames
+    return frames
 
 
 def folder(path: Path, **fields: Any) -> RunFolder:
@@ -216,7 +215,8 @@ def test_a_door_between_processes_refuses_and_the_run_goes_on(tmp_path: Path) ->
     assert run.summary["agents"]
     for name in ("ann", "ben"):
         refused = [e for e in read(run.path / "agents" / name / "events.jsonl")[0] if e["event"] == "dropped message"]
-        assert refused and refused[-1]["name"].startswith("mallory")
+        assert refused
+        assert refused[-1]["name"].startswith("mallory")
         assert max(e["bytes"] for e in refused) < say.MAX_PEER
     assert not any(event["event"] in ("lost", "restarted") for event in read(run.path / "events.jsonl")[0])
     assert not any(path.exists() for path in knocked)
