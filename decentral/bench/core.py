@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from decentral.agents.learner import Learner, Play
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.envs.config import EnvConfig
+from decentral.envs.game import Game
 from decentral.envs.names import make
 from decentral.envs.turn import Turn
 from decentral.versions import versions
@@ -115,6 +116,18 @@ def _line(what: str, found: dict[str, float] | None) -> str:
     )
 
 
+def _ours(game: Game, steps: int, draws: Sequence[float]) -> float:
+    """Steps per second of uniformly random legal play through our view."""
+    started = time.perf_counter()
+    game.reset(0)
+    draw = iter(draws)
+    for _ in range(steps):
+        if game.over:
+            game.reset(0)
+        game.step({turn.agent: turn.legal[int(next(draw) * len(turn.legal))] for turn in game.turns()})
+    return steps / (time.perf_counter() - started)
+
+
 def _aec(pairs: int, steps: int) -> dict[str, float] | None:
     if importlib.util.find_spec("pygame") is None:
         return None
@@ -123,18 +136,6 @@ def _aec(pairs: int, steps: int) -> dict[str, float] | None:
     game = make(EnvConfig(name="pettingzoo.classic.tictactoe_v3:env"))
     env = tictactoe_v3.env()
     draws = np.random.default_rng(0).random(steps).tolist()
-
-    def ours() -> float:
-        started = time.perf_counter()
-        game.reset(0)
-        for draw in draws:
-            turns = game.turns()
-            if not turns:
-                game.reset(0)
-                turns = game.turns()
-            (turn,) = turns
-            game.step({turn.agent: turn.legal[int(draw * len(turn.legal))]})
-        return steps / (time.perf_counter() - started)
 
     def peer() -> float:
         started = time.perf_counter()
@@ -150,7 +151,7 @@ def _aec(pairs: int, steps: int) -> dict[str, float] | None:
             env.step(int(legal[int(draw * len(legal))]))
         return steps / (time.perf_counter() - started)
 
-    return measure(ours, peer, pairs)
+    return measure(lambda: _ours(game, steps, draws), peer, pairs)
 
 
 def _parallel(pairs: int, steps: int) -> dict[str, float] | None:
@@ -160,29 +161,19 @@ def _parallel(pairs: int, steps: int) -> dict[str, float] | None:
 
     game = make(EnvConfig(name="pettingzoo.classic.rps_v2:parallel_env"))
     env = rps_v2.parallel_env()
-    draws = np.random.default_rng(0).random((steps, 2)).tolist()
-
-    def ours() -> float:
-        started = time.perf_counter()
-        game.reset(0)
-        for pair in draws:
-            turns = game.turns()
-            if not turns:
-                game.reset(0)
-                turns = game.turns()
-            game.step({turn.agent: turn.legal[int(draw * len(turn.legal))] for turn, draw in zip(turns, pair)})
-        return steps / (time.perf_counter() - started)
+    draws = np.random.default_rng(0).random(2 * steps).tolist()
 
     def peer() -> float:
         started = time.perf_counter()
         env.reset(seed=0)
-        for pair in draws:
+        draw = iter(draws)
+        for _ in range(steps):
             if not env.agents:
                 env.reset(seed=0)
-            env.step({agent: int(draw * 3) for agent, draw in zip(env.agents, pair)})
+            env.step({agent: int(next(draw) * 3) for agent in env.agents})
         return steps / (time.perf_counter() - started)
 
-    return measure(ours, peer, pairs)
+    return measure(lambda: _ours(game, steps, draws), peer, pairs)
 
 
 def _texts(count: int, tokens: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 Bob sees the flag of the round before. The first door he opens ends the game. At first he can only follow a flag, which
 opens the door of its colour; then he may also name a door, and then he must. Harder levels have more doors and a longer
-corridor, flags are seen at the doors only and fog hides one in three, and at the top there are fewer flags than doors, so
+corridor; flags are seen at the doors only, and fog hides one in three; at the top there are fewer flags than doors, so
 that two flags in a row must name one.
 """
 

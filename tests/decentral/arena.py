@@ -25,16 +25,16 @@ class View:
 class Arena(ParallelEnv):
     """Both go left or right for some rounds; it is a success if they were left together at least once.
 
-    ``delay``: seconds of a step. ``crash``: raises in the step of this round; ``stuck``: sleeps for an hour in it.
+    ``delay``: seconds of a step. ``crash``: raises in the step of this round.
     """
 
     metadata = {"name": "arena_v0"}  # noqa: RUF012
     text_view = View()
 
-    def __init__(self, rounds: int = 3, delay: float = 0.0, crash: int = -1, stuck: int = -1) -> None:
+    def __init__(self, rounds: int = 3, delay: float = 0.0, crash: int = -1) -> None:
         self.possible_agents = list(AGENTS)
         self.agents: list[str] = []
-        self._rounds, self._delay, self._crash, self._stuck = rounds, delay, crash, stuck
+        self._rounds, self._delay, self._crash = rounds, delay, crash
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return spaces.Discrete(10**6)
@@ -49,7 +49,7 @@ class Arena(ParallelEnv):
         return self._observe(), {name: {} for name in AGENTS}
 
     def step(self, actions: dict[str, int]) -> tuple[Any, ...]:
-        time.sleep(3600 if self._round == self._stuck else self._delay)
+        time.sleep(self._delay)
         if self._round == self._crash:
             raise ZeroDivisionError("the arena fell down")
         self._round += 1
