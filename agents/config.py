@@ -12,6 +12,9 @@ from msgspec import Meta
 from decentral.agents.schedule import Schedule
 
 
+Positive = Annotated[float, Meta(gt=0, lt=1e6)]
+
+
 class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One agent: who plays, on which weights, and how it learns."""
 
@@ -32,14 +35,16 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = "auto"
     lora_rank: Annotated[int, Meta(ge=1, description="rank of the LoRA matrices; alpha is twice the rank")] = 16
     lr: Annotated[
-        float | Schedule | None,
+        Positive | Schedule | None,
         Meta(description="AdamW learning rate, a number or a schedule; default 1e-3 for full, 2e-4 for LoRA"),
     ] = None
     kl: Annotated[
-        float, Meta(ge=0, description="weight of the k3 KL to the agent's own base (CANOPY: 1e-4 to 1e-2)")
+        float, Meta(ge=0, lt=1e6, description="weight of the k3 KL to the agent's own base (CANOPY: 1e-4 to 1e-2)")
     ] = 1e-2
-    clip: Annotated[float, Meta(gt=0, description="largest gradient norm of an update")] = 1.0
-    temperature: Annotated[float, Meta(gt=0, description="divides the logits, in play and in training alike")] = 1.0
+    clip: Annotated[float, Meta(gt=0, lt=1e12, description="largest gradient norm of an update")] = 1.0
+    temperature: Annotated[
+        float, Meta(gt=0, lt=1e6, description="divides the logits, in play and in training alike")
+    ] = 1.0
     reasoning_tokens: Annotated[int, Meta(ge=0, description="scratch tokens that may be sampled before an action")] = 0
     update_every: Annotated[
         int, Meta(ge=1, description="updates only after every n-th iteration, on that iteration")
@@ -51,11 +56,14 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             description="context tokens an episode may fill before a new chunk; 0: the model's, at most 1024",
         ),
     ] = 0
-    device: Annotated[str, Meta(description="`auto` (a GPU if there is one), `cpu`, `cuda`, `cuda:1`, `mps`")] = "auto"
+    device: Annotated[str, Meta(description="`auto` (a CUDA device if there is one), `cpu`, `cuda`, `cuda:1`")] = "auto"
     dtype: Annotated[
         Literal["auto", "float32", "bfloat16"],
         Meta(description="`auto`: float32 below 20 M parameters, else bfloat16"),
     ] = "auto"
     microbatch: Annotated[
-        int, Meta(ge=0, description="most tokens (rows x longest) per forward of an update; bounds memory")
-    ] = 16384
+        int,
+        Meta(
+            ge=0, description="most tokens (rows x longest) per forward of an update; 0: 16384 for full, 1024 for LoRA"
+        ),
+    ] = 0

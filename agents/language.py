@@ -5,7 +5,6 @@ from __future__ import annotations
 __all__ = ["LanguageAgent"]
 
 import time
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,9 +15,6 @@ from decentral.agents.mind import Ended, Metrics, Phase, Request
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.agents.stream import Stream
-
-_KEPT = 64
-"""Finished streams that ``describe`` can still show."""
 
 
 class LanguageAgent:
@@ -32,7 +28,6 @@ class LanguageAgent:
         self._learner = Learner(self.policy, config) if self.policy.learning else None
         self._phase = Phase("eval", 0)
         self._plays: dict[int, Play] = {}
-        self._recent: deque[tuple[int, Stream]] = deque(maxlen=_KEPT)
         self._tally = _Tally()
 
     @property
@@ -53,11 +48,7 @@ class LanguageAgent:
 
     def end(self, ended: Sequence[Ended]) -> None:
         for over in ended:
-            try:
-                stream = self.rollouts.close(over.episode)
-            except KeyError:
-                continue
-            self._recent.append((over.episode, stream))
+            stream = self.rollouts.close(over.episode)
             if over.fault:
                 self._tally.faults += 1
                 continue
@@ -87,14 +78,8 @@ class LanguageAgent:
         self.policy.export(folder)
 
     def describe(self, episode: int) -> Stream | None:
-        """Returns the stream of an open or recently finished episode, or none."""
-        for number, stream in self._recent:
-            if number == episode:
-                return stream
-        try:
-            return self.rollouts.stream(episode)
-        except KeyError:
-            return None
+        """Returns the stream of an open episode, or none."""
+        return self.rollouts.stream(episode)
 
 
 class _Tally:

@@ -61,7 +61,6 @@ class LeanLlama:
         """Arguments and result as in ``Policy.forward``."""
         b, n = ids.shape
         rotated = self._heads + self._groups
-        positions = positions.clamp(max=len(self._cos) - 1)  # only padding lies beyond
         cos, sin = self._cos[positions], self._sin[positions]  # (B, n, 1, D)
         x = F.embedding(ids, self._trunk.embed_tokens.weight)  # (B, n, H)
         for number, (layer, (qkv_weight, gate_up_weight)) in enumerate(zip(self._trunk.layers, self._joint)):

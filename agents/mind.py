@@ -1,7 +1,8 @@
 """The interface of an agent: what its process asks of it, whatever it is made of.
 
 A mind knows no link, no clock and no other agent. It is driven by one thread, one call at a time, in the order
-``begin -> (act | end)* -> update -> begin ...``; ``save`` and ``load`` happen only between ``update`` and ``begin``.
+``begin -> (act | end)* -> update``, again and again, without ``update`` after an evaluation or a phase that is started
+over; ``save`` and ``load`` happen only between phases.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ class Ended(msgspec.Struct, frozen=True):
     episode: int
     group: int
     outcome: Outcome
-    fault: str = ""
-    """Why the host takes the blame (a crash, a lost agent); such an episode never enters a statistic."""
+    fault: Literal["", "environment", "agent"] = ""
+    """Who spoilt the episode, which then enters no statistic: the environment broke, or an agent answered nothing
+    legal. A word and no more: the host's own record tells what happened, with the actions of all."""
 
 
 class Mind(Protocol):

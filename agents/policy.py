@@ -43,7 +43,7 @@ class Policy:
         self.size = sum(p.numel() for p in self.model.parameters())
         self.window = _window(config, self.model)
         self.learning = config.kind == "learning"
-        self.lora = config.weights == "lora" or (config.weights == "auto" and self.size >= SMALL)
+        self.lora = self.learning and (config.weights == "lora" or (config.weights == "auto" and self.size >= SMALL))
         self.model.requires_grad_(self.learning and not self.lora)
         self._base: Any = None
         if self.learning and self.lora:
@@ -51,6 +51,7 @@ class Policy:
         elif self.learning and config.kl > 0:
             self._base = copy.deepcopy(self.model).requires_grad_(False)
         self._lean = LeanLlama(self.model, self.window) if not self.lora and serves(self.model) else None
+        self._prove()
 
     def forward(self, ids: Tensor, positions: Tensor, keep: Any) -> Tensor:
         """Runs the model over whole rows in plain causal order, with gradients.
@@ -75,9 +76,37 @@ class Policy:
             cache: aimed at the rows and slots of these tokens.
             keep: as in ``forward``.
         """
+        positions = positions.clamp(max=self.window - 1)  # only padding lies beyond
         if self._lean:
             return self._lean(ids, positions, mask, cache, keep)
         return self._run(self.model, ids, positions, mask, cache, keep)
+
+    def _prove(self) -> None:
+        """Raises ModelError unless ragged rows in the cache give the logits that whole rows give."""
+        ids = torch.arange(20, device=self.device).view(2, 10) % self.model.config.vocab_size
+        at = torch.arange(10, device=self.device).expand(2, -1)
+        cache = RowCache(2)
+        try:
+            with torch.inference_mode():
+                whole = self.forward(ids, at, 1).float()
+                for starts, width in (((0, 0), 7), ((4, 7), 6)):  # row 0 reads 4 and then 6 tokens, row 1 reads 7 and 3
+                    positions = torch.tensor(starts, device=self.device)[:, None] + at[:, :width]
+                    new = ids.gather(1, positions.clamp(max=9))
+                    seen = max(starts) + width
+                    cache.aim(slice(0, 2), positions, seen)
+                    mask = torch.arange(seen, device=self.device) <= positions[:, None, :, None]
+                    pieces = self.forward_cached(new, positions, mask, cache, torch.tensor([2, 5], device=self.device))
+            off = (pieces.float()[[0, 1], [1, 0]] - whole[:, 0]).abs().max().item() / whole.abs().max().item()
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+            raise ModelError(
+                f"model {self.name!r} cannot be run over a rollout cache ({type(error).__name__}: {error}); choose a "
+                "Llama-like model with full attention"
+            ) from error
+        if not off < (1e-3 if self.model.dtype == torch.float32 else 0.1):
+            raise ModelError(
+                f"model {self.name!r} gives other logits with a rollout cache than without (off by {off:.2g} of the "
+                "largest); choose a Llama-like model with full attention"
+            )
 
     @contextmanager
     def _without_adapter(self) -> Iterator[Any]:

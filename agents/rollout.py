@@ -96,13 +96,16 @@ class Rollouts:
         self._cache = RowCache(0)
         self._free = []
 
-    def stream(self, episode: int) -> Stream:
-        """Returns the stream of an open episode. Raises KeyError."""
-        return self._rows[episode].stream
+    def stream(self, episode: int) -> Stream | None:
+        """Returns the stream of an open episode, or none."""
+        row = self._rows.get(episode)
+        return row.stream if row else None
 
     def close(self, episode: int) -> Stream:
-        """Ends an episode, frees its row and returns its stream. Raises KeyError."""
-        row = self._rows.pop(episode)
+        """Ends an episode, frees its row and returns its stream: an empty one if the agent never had a turn in it."""
+        row = self._rows.pop(episode, None)
+        if row is None:
+            return Stream(self.policy.window, self.policy.format.start)
         heapq.heappush(self._free, row.slot)
         return row.stream
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from decentral.agents.draws import name_word, uniform
 from decentral.agents.mind import Ended, Metrics, Phase, Request
 from decentral.envs.turn import Turn
-from decentral.errors import ConfigError, ModelError
+from decentral.errors import ConfigError, ModelError, said
 
 _TRIES = 5
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -110,12 +110,12 @@ class ScriptedMind(_Simple):
         turn = request.turn
         try:
             action = self._script(turn)
-        except Exception as error:  # whatever a user's script raises
+        except (Exception, SystemExit) as error:  # whatever a user's script raises
             raise ConfigError(
-                f"the script of agent {self.name!r} raised {type(error).__name__}: {error} at the observation "
+                f"the script of agent {self.name!r} raised {type(error).__name__}: {said(error)} at the observation "
                 f"{turn.observation!r}; correct the script"
             ) from error
-        if not isinstance(action, str) or (turn.legal and action not in turn.legal):
+        if not isinstance(action, str) or not _fits(action, turn):
             raise ConfigError(
                 f"the script of agent {self.name!r} answered {action!r} to {turn.observation!r}: "
                 f"it must return {_wanted(turn)}"
@@ -134,12 +134,23 @@ class HumanMind(_Simple):
         turn = request.turn
         for _ in range(_TRIES):
             action = self._ask(turn).strip()
-            if not turn.legal or action in turn.legal:
+            if _fits(action, turn):
                 return action
         raise ConfigError(
             f"the player of agent {self.name!r} gave {_TRIES} illegal answers in a row: type {_wanted(turn)}"
         )
 
 
+def _fits(action: str, turn: Turn) -> bool:
+    """Says whether the action is legal; half of a surrogate pair is no text, and a link cannot carry it."""
+    if turn.legal:
+        return action in turn.legal
+    try:
+        action.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _wanted(turn: Turn) -> str:
-    return f"one of {', '.join(map(repr, turn.legal))}" if turn.legal else "a text"
+    return f"one of {', '.join(map(repr, turn.legal))}" if turn.legal else "a text of whole Unicode characters"

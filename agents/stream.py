@@ -79,7 +79,7 @@ class Stream:
         self.ids.extend(segment.ids)
 
     def seal(self, segment: Segment) -> None:
-        """Adds a segment whose tokens ``sampled`` already put into the open chunk."""
+        """Adds a segment whose tokens were put into ``ids`` one by one as they were sampled."""
         self.segments.append(segment)
 
     def make_room(self, tokens: int) -> bool:

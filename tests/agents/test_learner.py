@@ -130,6 +130,30 @@ def test_save_and_load_go_on_exactly(tiny: Path, tmp_path: Path, weights: str) -
         assert torch.equal(a, b)
 
 
+def test_an_episode_without_a_turn_of_its_own_counts_in_the_group(tiny: Path) -> None:
+    mind = agent(tiny, kl=0.0)
+    mind.begin(Phase("train", 0))
+    mind.act([Request(0, 0, Turn("bob", 0, "you red", LEGAL))])
+    mind.end([Ended(0, 0, Outcome("bob", 1.0, 1)), Ended(1, 0, Outcome("bob", 0.0, 0))])
+    figures = mind.update()
+    assert figures["episodes"] == 2
+    assert figures["loss"] == pytest.approx(-1.0, abs=1e-4)  # one token, one standard deviation above the mean
+
+
+def test_a_gradient_that_is_not_finite_is_named_and_not_applied(tiny: Path) -> None:
+    mind = agent(tiny)
+    iterate(mind, 0)
+    before = {name: p.detach().clone() for name, p in mind.policy.trained().items()}
+    mind._learner._credit = lambda plays, advantage: advantage * np.nan  # type: ignore[union-attr]
+    with pytest.raises(ModelError, match="the gradient of update 1 is nan"):
+        iterate(mind, 1)
+    assert all(torch.equal(before[name], p) for name, p in mind.policy.trained().items())
+
+
+def test_micro_batches_are_smaller_for_lora(tiny: Path) -> None:
+    assert agent(tiny, weights="lora")._learner._tokens < agent(tiny)._learner._tokens  # type: ignore[union-attr]
+
+
 def test_a_checkpoint_of_something_else_is_refused(tiny: Path, tmp_path: Path) -> None:
     agent(tiny, weights="lora").save(tmp_path)
     with pytest.raises(ModelError, match="other parameters"):

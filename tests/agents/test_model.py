@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import GPT2Config, GPT2LMHeadModel, MistralConfig, MistralForCausalLM
+import torch
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPTNeoConfig,
+    GPTNeoForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+)
 
 from decentral.agents.config import AgentConfig
 from decentral.agents.folders import POCKET, weights_hash
@@ -83,13 +91,40 @@ def test_an_export_is_a_plain_folder(tiny: Path, tmp_path: Path, weights: Any) -
     assert (tmp_path / "tokenizer.json").exists()
 
 
-def test_another_architecture_with_plain_labels_plays(tiny: Path, tmp_path: Path) -> None:
-    """GPT-2 has learnt positions and no marker tokens: everything goes through transformers' own forward."""
+def gpt2(tiny: Path, folder: Path) -> Path:
+    """GPT-2 has learnt positions and, here, no window to spare."""
     tokenizer = load_tokenizer(str(tiny))
     config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=128)
-    GPT2LMHeadModel(config).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    mind = LanguageAgent("bob", AgentConfig(model=str(tmp_path)), 0)
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_another_architecture_plays_and_ragged_rows_stay_in_its_position_table(tiny: Path, tmp_path: Path) -> None:
+    mind = LanguageAgent("bob", AgentConfig(model=str(gpt2(tiny, tmp_path))), 0)
     mind.begin(Phase("train", 0))
-    turns = [Turn("bob", 0, "you red", ("north", "go on")), Turn("bob", 0, "you 1 2 red", (), 3)]
-    assert len(mind.act([Request(i, 0, turn) for i, turn in enumerate(turns)])) == 2
+    for t in range(12):
+        mind.act([Request(0, 0, Turn("bob", t, "you 1 2 red", ("north", "go on")))])
+    late = Turn("bob", 12, "you red", ("north", "go on"))
+    opening = Turn("bob", 0, " ".join(["red"] * 90), (), 3)
+    assert len(mind.act([Request(0, 0, late), Request(1, 1, opening)])) == 2
+
+
+def test_a_model_whose_cache_changes_its_numbers_is_refused(tiny: Path, tmp_path: Path) -> None:
+    """GPT-Neo adds our mask instead of applying it: it loads, and would train on other numbers than it played."""
+    tokenizer = load_tokenizer(str(tiny))
+    config = GPTNeoConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        num_layers=2,
+        num_heads=4,
+        attention_types=[[["global"], 2]],
+        max_position_embeddings=64,
+        initializer_range=0.5,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        GPTNeoForCausalLM(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="rollout cache"):
+        Policy(AgentConfig(model=str(tmp_path)))
