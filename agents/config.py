@@ -40,7 +40,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = None
     kl: Annotated[
         float, Meta(ge=0, lt=1e6, description="weight of the k3 KL to the agent's own base (CANOPY: 1e-4 to 1e-2)")
-    ] = 1e-2
+    ] = 3e-3
     clip: Annotated[float, Meta(gt=0, lt=1e12, description="largest gradient norm of an update")] = 1.0
     temperature: Annotated[
         float, Meta(gt=0, lt=1e6, description="divides the logits, in play and in training alike")

@@ -9,6 +9,7 @@ __all__ = ["app"]
 
 import errno
 import json
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -206,7 +207,7 @@ def eval_command(
         agents = {
             score.agent: {
                 "measure": score.measure,
-                **{key: getattr(score, key)._asdict() for key in ("trained", "random", "difference")},
+                **{key: _finite(getattr(score, key)._asdict()) for key in ("trained", "random", "difference")},
             }
             for score in found.scores
         }
@@ -225,6 +226,11 @@ def eval_command(
     spoilt = f"; {len(found.faults)} spoilt, the first one: {found.faults[0]}" if found.faults else ""
     note = f"{found.episodes} episodes each on the same seeds; 95 % intervals{spoilt}"
     console.print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def _finite(values: dict[str, float]) -> dict[str, float | None]:
+    """JSON has no NaN and no infinity: the bounds of an interval from one episode are null."""
+    return {key: value if math.isfinite(value) else None for key, value in values.items()}
 
 
 @app.command("watch")
@@ -329,7 +335,11 @@ def envs_check(
         console.print(f"\nthe first turn, as {found.turn.agent} reads it:", markup=False)
         console.print(Padding(_turn_table(found.turn), (0, 0, 0, 2)))
     if not found.ok:
-        raise typer.Exit(1)
+        failed = [row.name for row in found.rows if not row.ok]
+        _fail(
+            f"{name} fails {len(failed)} of {len(found.rows)} checks ({', '.join(failed)}): mend what the rows say, "
+            "then check again"
+        )
 
 
 def _turn_table(turn: Turn) -> Table:
@@ -350,7 +360,7 @@ def _table(*titles: str) -> Table:
     """A table without lines; without titles it has no head and takes what its rows have."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim", show_header=bool(titles))
     for title in titles:
-        table.add_column(title, no_wrap=True)
+        table.add_column(title)
     return table
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "MissingExtra",
     "ModelError",
     "RunError",
+    "said",
     "suggest",
 ]
 
@@ -63,6 +64,12 @@ class LinkError(DecentralError):
 
 class DeadlineError(DecentralError):
     """A wait that ended without its answer; the message names whom it waited for."""
+
+
+def said(error: BaseException) -> str:
+    """Returns what an exception says, on one line and in characters that every file and every link takes."""
+    text = " ".join(str(error).split()) or "no message"
+    return text.encode(errors="backslashreplace").decode()
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

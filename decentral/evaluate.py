@@ -7,9 +7,11 @@ from __future__ import annotations
 
 __all__ = ["Evaluation", "Move", "Score", "Step", "evaluate", "play", "watch"]
 
+import contextlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -70,10 +72,13 @@ class Step(msgspec.Struct, frozen=True):
     """Empty until the episode is over; then there are no moves."""
 
 
-def evaluate(run: Run, episodes: int = 200, seed: int | None = None) -> Evaluation:
+def evaluate(
+    run: Run, episodes: int = 200, seed: int | None = None, factory: Callable[..., Any] | None = None
+) -> Evaluation:
     """Plays ``episodes`` with the trained agents and the same seeds at random, and compares.
 
     The seeds are those of the run's own evaluations, which training never sees; or follow from another ``seed``.
+    ``factory`` makes the environment in place of the run's name for it (one defined in a notebook or a function).
     Raises EnvError if every episode ends in a fault.
     """
     start = run.config.seed if seed is None else seed
@@ -83,7 +88,7 @@ def evaluate(run: Run, episodes: int = 200, seed: int | None = None) -> Evaluati
     chance = {name: make_mind(name, AgentConfig(kind="random"), start) for name in run.agents}
 
     def games() -> Game:
-        return make(run.config.env)
+        return make(run.config.env, factory)
 
     trained, random = ({over.episode.id: over for over in play(games, team, plays)} for team in (minds, chance))
     pairs = [(trained[one.id], random[one.id]) for one in plays]
@@ -101,40 +106,49 @@ def play(games: Callable[[], Game], minds: Mapping[str, Mind], episodes: Sequenc
     groups = {episode.id: episode.group for episode in episodes}
     for mind in minds.values():
         mind.begin(Phase("eval", 0))
-    fleet.load(episodes)
     done: list[Finished] = []
-    while True:
-        for over in fleet.finished():
-            done.append(over)
-            _tell(minds, over, groups[over.episode.id])
-        if fleet.idle:
-            return done
-        waiting: dict[str, list[Request]] = defaultdict(list)
-        for episode, turn in fleet.pending():
-            waiting[turn.agent].append(Request(episode.id, episode.group, turn))
-        for name, requests in waiting.items():
-            for request, action in zip(requests, minds[name].act(requests), strict=True):
-                fleet.act(request.episode, name, action)
+    with contextlib.closing(fleet):
+        fleet.load(episodes)
+        while True:
+            for over in fleet.finished():
+                done.append(over)
+                _tell(minds, over, groups[over.episode.id])
+            if fleet.idle:
+                return done
+            waiting: dict[str, list[Request]] = defaultdict(list)
+            for episode, turn in fleet.pending():
+                waiting[turn.agent].append(Request(episode.id, episode.group, turn))
+            for name, requests in waiting.items():
+                for request, action in zip(requests, minds[name].act(requests), strict=True):
+                    fleet.act(request.episode, name, action)
 
 
-def watch(run: Run, seed: int = 0, ask: Callable[[Turn], str] | None = None) -> Iterator[Step]:
-    """Plays one episode of the trained agents, and yields it step by step as it is played."""
+def watch(
+    run: Run,
+    seed: int = 0,
+    ask: Callable[[Turn], str] | None = None,
+    factory: Callable[..., Any] | None = None,
+) -> Iterator[Step]:
+    """Plays one episode of the trained agents, and yields it step by step as it is played.
+
+    ``factory`` makes the environment in place of the run's name for it.
+    """
     minds = {name: load_mind(run, name, ask) for name in run.agents}
     for mind in minds.values():
         mind.begin(Phase("eval", seed))
-    game = make(run.config.env)
-    game.reset(seed)
-    while turns := game.turns():
-        moves = tuple(_move(minds[turn.agent], turn) for turn in turns)
-        yield Step(game.render(), moves, {})
-        game.step({move.turn.agent: move.action for move in moves})
-    yield Step(game.render(), (), game.outcomes())
+    with contextlib.closing(make(run.config.env, factory)) as game:
+        game.reset(seed)
+        while turns := game.turns():
+            moves = tuple(_move(minds[turn.agent], turn) for turn in turns)
+            yield Step(game.render(), moves, {})
+            game.step({move.turn.agent: move.action for move in moves})
+        yield Step(game.render(), (), game.outcomes())
 
 
 def _tell(minds: Mapping[str, Mind], over: Finished, group: int) -> None:
     for name, mind in minds.items():
         outcome = over.outcomes.get(name, Outcome(agent=name, total=0.0, turns=0))
-        mind.end([Ended(over.episode.id, group, outcome, over.fault)])
+        mind.end([Ended(over.episode.id, group, outcome, "environment" if over.fault else "")])
 
 
 def _score(name: str, pairs: Sequence[tuple[Finished, Finished]]) -> Score | None:

@@ -5,23 +5,27 @@ state.json             how far the run is committed; replaced whole
 summary.json           written when the run is over
 log.txt  events.jsonl  what the supervisor saw
 host/                  episodes.jsonl  phases.jsonl  events.jsonl
-agents/NAME/           metrics.jsonl  events.jsonl  checkpoints/  model/
+agents/NAME/           system.txt  metrics.jsonl  events.jsonl  checkpoints/  model/
 """
 
 from __future__ import annotations
 
 __all__ = ["RunFolder", "State"]
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from decentral.config import Config, difference
 from decentral.disk import Lock, disk_error, write_whole
 from decentral.errors import ConfigError, EnvError, RunError
+from decentral.journal import Journal
 from decentral.versions import model_hashes, versions
+
+_T = TypeVar("_T")
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,10 +53,16 @@ class RunFolder:
         self._lock = lock
 
     @classmethod
-    def create(cls, path: Path, config: Config, agents: Sequence[str]) -> RunFolder:
-        """Makes the folder of a new run and locks it. Raises RunError if it exists or cannot be written."""
+    def create(
+        cls, path: Path, config: Config, agents: Sequence[str], systems: Mapping[str, str] | None = None
+    ) -> RunFolder:
+        """Makes the folder of a new run and locks it. ``systems``: what an agent is told once, by its name.
+
+        Raises RunError if it exists or cannot be written, and ConfigError if ``config`` cannot be written down; nothing
+        of it is left behind then.
+        """
         for name in agents:
-            if not name or name in (".", "..", "host") or "/" in name or "\0" in name or len(name.encode()) > 200:
+            if name in (".", "..", "host") or not set("/\0").isdisjoint(name) or not 0 < _size(name) <= 200:
                 raise EnvError(
                     f"the agent name {name!r} cannot be a folder's: the environment must use a plain, short one"
                 )
@@ -61,19 +71,28 @@ class RunFolder:
                 f"{str(path)!r} exists already: choose another folder with --out, or go on with that run by "
                 f"`decentral train --resume {path}`"
             )
+        settings = config.to_toml().encode()
+        found = {**versions(), "models": model_hashes(map(config.agent_config, agents))}
+        new = not path.exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
-            lock = Lock(path / "lock", f"the run {str(path)!r}")
-            folder = cls(path, config, tuple(agents), lock)
+        except OSError as error:
+            raise disk_error(path, error) from error
+        folder = cls(path, config, tuple(agents), Lock(path / "lock", f"the run {str(path)!r}"))
+        try:
             folder.host.mkdir()
             for name in agents:
                 (folder.agent(name) / "checkpoints").mkdir(parents=True)
+                write_whole(folder.agent(name) / "system.txt", (systems or {}).get(name, "").encode())
+            write_whole(path / "config.toml", settings)
+            write_whole(path / "versions.json", msgspec.json.format(msgspec.json.encode(found)))
+            folder.write_state(State(config=msgspec.to_builtins(config), agents=tuple(agents)))
         except OSError as error:
+            folder._unmake(new)
             raise disk_error(path, error) from error
-        write_whole(path / "config.toml", config.to_toml().encode())
-        found = {**versions(), "models": model_hashes(map(config.agent_config, agents))}
-        write_whole(path / "versions.json", msgspec.json.format(msgspec.json.encode(found)))
-        folder.write_state(State(config=msgspec.to_builtins(config), agents=tuple(agents)))
+        except BaseException:
+            folder._unmake(new)
+            raise
         return folder
 
     @classmethod
@@ -94,13 +113,21 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: Path, config: Config | None = None) -> RunFolder:
-        """Opens and locks an unfinished run. Raises RunError; also if ``config`` is given and is not the run's."""
+        """Opens and locks an unfinished run, and notes in ``events.jsonl`` which versions are others than before.
+
+        Raises RunError; also if ``config`` is given and is not the run's, or if a model's weights are not.
+        """
         folder = cls.open(path)
         if config is not None:
             _same(path, folder.config, config)
-        if (path / "summary.json").exists():
+        if folder.over:
             raise RunError(f"the run {str(path)!r} is finished, nothing is left to resume: start another with --out")
         folder._lock = Lock(path / "lock", f"the run {str(path)!r}")
+        try:
+            folder._compare()
+        except RunError:
+            folder.release()
+            raise
         return folder
 
     @property
@@ -119,6 +146,11 @@ class RunFolder:
         return self.place(process) / "stderr.txt"
 
     @property
+    def over(self) -> bool:
+        """Says whether the run is over: nothing is left to play."""
+        return (self.path / "summary.json").exists()
+
+    @property
     def state(self) -> State:
         """Reads how far the run is. Raises RunError."""
         return _state(self.path)
@@ -131,6 +163,35 @@ class RunFolder:
         """Says that the run is over. Raises RunError."""
         write_whole(self.path / "summary.json", msgspec.json.format(msgspec.json.encode(summary)))
 
+    def _compare(self) -> None:
+        """Compares what a result depends on with what was recorded."""
+        recorded = _read(self.path / "versions.json", dict[str, Any])
+        hashes = model_hashes(map(self.config.agent_config, self.agents))
+        for name, old in recorded.pop("models", {}).items():
+            if (new := hashes.get(name)) != old:
+                raise RunError(
+                    f"the run {str(self.path)!r} was started on the model {name!r} with the hash {old}, which is now "
+                    f"{new or 'absent'}: put the old weights back, or start another with --out"
+                )
+        found = versions()
+        others = {key: (recorded.get(key), found.get(key)) for key in {**recorded, **found}}
+        changed = {key: f"{old} -> {new}" for key, (old, new) in others.items() if old != new}
+        if changed:
+            events = Journal(self.path / "events.jsonl")
+            events.event("other versions", **changed)
+            events.close()
+
+    def _unmake(self, new: bool) -> None:
+        """Removes what was made of a run; the folder itself too, if it is new."""
+        for place in list(self.path.iterdir()):
+            if place.is_dir():
+                shutil.rmtree(place, ignore_errors=True)
+            else:
+                place.unlink(missing_ok=True)
+        self.release()
+        if new:
+            shutil.rmtree(self.path, ignore_errors=True)
+
     def release(self) -> None:
         """Gives the lock back."""
         if self._lock is not None:
@@ -138,13 +199,23 @@ class RunFolder:
             self._lock = None
 
 
-def _state(path: Path) -> State:
+def _size(name: str) -> int:
+    """Returns the bytes of a name, 0 for one that is no Unicode."""
     try:
-        return msgspec.json.decode((path / "state.json").read_bytes(), type=State)
+        return len(name.encode())
+    except UnicodeEncodeError:
+        return 0
+
+
+def _state(path: Path) -> State:
+    return _read(path / "state.json", State)
+
+
+def _read(file: Path, kind: type[_T]) -> _T:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=kind)
     except (OSError, msgspec.DecodeError) as error:
-        raise RunError(
-            f"the state of the run {str(path)!r} cannot be read: {error}; start another with --out"
-        ) from error
+        raise RunError(f"{str(file)!r} of the run cannot be read: {error}; start another with --out") from error
 
 
 def _same(path: Path, recorded: Config, config: Config) -> None:

@@ -13,10 +13,11 @@ from __future__ import annotations
 __all__ = ["Host", "main"]
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import msgspec
 
@@ -39,6 +40,8 @@ from decentral.waits import beside, within
 
 _BEAT = 0.5
 """Seconds between two signs of life."""
+_PARTING = 2.0
+"""Seconds in which the environment's copies are closed: one of them may be stuck."""
 _LONGEST = 2**16
 """Characters of a free action that are read at all."""
 
@@ -97,6 +100,9 @@ class Host:
         try:
             await beside(self._run(), self._agents.read(), self._beat())
         finally:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PARTING):
+                    await self._work(self._fleet.close)
             for journal in (self._episodes, self._phases, self._events):
                 journal.close()
 
@@ -126,6 +132,7 @@ class Host:
             self._events.event("lost", name=gone.name, why=gone.why, **_where(phase))
             if phase.kind == "train":
                 self._commit(train_seconds=self._train_seconds())
+            self._phase = None  # the clock stops until all are there again
             return False
         return True
 
@@ -230,7 +237,7 @@ class Host:
             self._episodes.write(episode_line(phase, finished, fault, transcript))
             self._table.add(finished.outcomes, fault)
             for name in {**dict.fromkeys(self._players.pop(number, ())), **finished.outcomes}:
-                self._ended[name].append(_ended(finished, name, fault))
+                self._ended[name].append(_ended(finished, name, broken))
             if fault:
                 self._events.event("fault", episode=number, why=fault, **_where(phase))
                 self._fault = self._fault or fault
@@ -326,8 +333,10 @@ def _where(phase: Phase) -> dict[str, object]:
     return {"phase": phase.kind, "iteration": phase.iteration, "attempt": phase.attempt}
 
 
-def _ended(finished: Finished, name: str, fault: str) -> Ended:
+def _ended(finished: Finished, name: str, broken: str) -> Ended:
+    """What an agent hears: its own outcome, and of a fault no more than whose it was."""
     outcome = finished.outcomes.get(name) or Outcome(agent=name, total=0.0, turns=0)
+    fault: Literal["", "environment", "agent"] = "environment" if finished.fault else "agent" if broken else ""
     return Ended(finished.episode.id, finished.episode.group, outcome, fault)
 
 

@@ -5,12 +5,12 @@ Writers cut nothing: on re-opening, a torn last line is closed with a newline, a
 
 from __future__ import annotations
 
-__all__ = ["Journal", "read"]
+__all__ = ["Dropped", "Journal", "read"]
 
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,21 @@ class Journal:
                 data = data[os.write(self._handle, data) :]
         except OSError as error:
             raise disk_error(self.path, error) from error
+
+
+class Dropped:
+    """Counts messages that are dropped, and tells of the 1st, 2nd, 4th, 8th, ...: a flood does not fill the disk."""
+
+    def __init__(self, tell: Callable[..., object]) -> None:
+        """``tell`` is called with ``why``, ``count`` and what else is known of the message."""
+        self.count = 0
+        self._tell = tell
+
+    def __call__(self, why: str, **detail: Any) -> None:
+        """Counts one message."""
+        self.count += 1
+        if self.count & (self.count - 1) == 0:
+            self._tell(why=why, count=self.count, **detail)
 
 
 def read(path: Path) -> tuple[list[dict[str, Any]], int]:

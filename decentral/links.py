@@ -24,6 +24,8 @@ _In = TypeVar("_In")
 
 _INBOX = 1024
 """Frames that may wait for their reader; what comes on top of them is dropped, so that no sender fills the memory."""
+_LARGEST = 4
+"""They may hold as many bytes as so many frames of the largest size."""
 
 
 class Channel(Protocol):
@@ -123,7 +125,7 @@ class Router:
 
     def __init__(self, context: zmq.asyncio.Context, endpoint: str, names: Iterable[str], max_bytes: int) -> None:
         self.dropped = 0
-        self._inboxes: Mapping[bytes, asyncio.Queue[bytes]] = {n.encode(): asyncio.Queue(_INBOX) for n in names}
+        self._inboxes: Mapping[bytes, _Inbox] = {n.encode(): _Inbox(_LARGEST * max_bytes) for n in names}
         self._socket = _socket(context, zmq.ROUTER, max_bytes)
         self._socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
         self._socket.bind(endpoint)
@@ -140,16 +142,36 @@ class Router:
     async def _sort(self) -> None:
         while True:
             sender, *_, frame = await self._socket.recv_multipart()
-            try:
-                self._inboxes[sender].put_nowait(frame)
-            except (KeyError, asyncio.QueueFull):
+            inbox = self._inboxes.get(sender)
+            if inbox is None or not inbox.put(frame):
                 self.dropped += 1
+
+
+class _Inbox:
+    """The frames of one sender that wait for their reader."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._room = max_bytes
+        self._queue: asyncio.Queue[bytes] = asyncio.Queue(_INBOX)
+
+    def put(self, frame: bytes) -> bool:
+        """Takes a frame, and says whether there was room for it."""
+        if self._queue.full() or len(frame) > self._room:
+            return False
+        self._room -= len(frame)
+        self._queue.put_nowait(frame)
+        return True
+
+    async def get(self) -> bytes:
+        frame = await self._queue.get()
+        self._room += len(frame)
+        return frame
 
 
 class _Routed:
     """One name's channel of a `Router`, which owns the socket."""
 
-    def __init__(self, socket: zmq.asyncio.Socket, name: bytes, inbox: asyncio.Queue[bytes]) -> None:
+    def __init__(self, socket: zmq.asyncio.Socket, name: bytes, inbox: _Inbox) -> None:
         self._socket = socket
         self._name = name
         self._inbox = inbox

@@ -172,12 +172,6 @@ class Status(Message, frozen=True):
     phase: Phase | None = None
     updates: int = 0
     busy: Literal["", "loading", "acting", "updating", "exporting"] = ""
-    episodes: int = 0
-    """Episodes of this phase that are over for the agent and have no fault."""
-    success: float | None = None
-    """Mean over those episodes."""
-    reward: float | None = None
-    """Mean return over those episodes."""
     metrics: Metrics = {}
     """What the last update returned."""
 
@@ -229,8 +223,15 @@ Event = Status | Progress | PhaseClosed | Lost | Restarted
 
 
 def encode(message: Message, max_bytes: int) -> bytes:
-    """Returns the frame of a message. Raises LinkError if it is larger than the link allows."""
-    frame = bytes([VERSION]) + msgspec.msgpack.encode(message)
+    """Returns the frame of a message. Raises LinkError if it is larger than the link allows, or holds no Unicode."""
+    try:
+        frame = bytes([VERSION]) + msgspec.msgpack.encode(message)
+    except UnicodeEncodeError as error:
+        bad = error.object[max(0, error.start - 20) : error.end]
+        raise LinkError(
+            f"a {type(message).__name__} holds a lone surrogate ({bad!r}), which no link carries: "
+            "make its texts of whole Unicode characters"
+        ) from error
     if len(frame) > max_bytes:
         raise LinkError(
             f"a {type(message).__name__} of {len(frame):,} bytes does not fit the link's {max_bytes:,}: "
@@ -255,4 +256,6 @@ class Decoder(Generic[_T]):
         try:
             return self._decoder.decode(memoryview(frame)[1:])
         except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError, RecursionError) as error:
-            raise LinkError(f"a frame of {len(frame):,} bytes is no message of this link: {error}") from error
+            raise LinkError(
+                f"a frame of {len(frame):,} bytes is no message of this link: {str(error)[:200]}"
+            ) from error

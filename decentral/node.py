@@ -11,6 +11,7 @@ __all__ = ["Node", "main", "mind_of"]
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,7 +20,7 @@ import networkx as nx
 
 from decentral import messages as say
 from decentral.agents import make_mind
-from decentral.agents.mind import Ended, Metrics, Mind, Phase
+from decentral.agents.mind import Metrics, Mind, Phase
 from decentral.checkpoint import Checkpoints, write_folder
 from decentral.config import Config
 from decentral.envs.names import load
@@ -27,7 +28,7 @@ from decentral.envs.turn import Turn
 from decentral.errors import ModelError
 from decentral.folder import RunFolder
 from decentral.graphs.topology import complete
-from decentral.journal import Journal
+from decentral.journal import Dropped, Journal
 from decentral.links import Dealer, Link, Peers, ZmqPeers
 from decentral.process import Life, live
 from decentral.threads import Work
@@ -68,7 +69,6 @@ class Node:
         self._at: int | None = None
         self._phase: Phase | None = None
         self._status = say.Status(name)
-        self._tally = _Tally()
 
     async def run(self) -> NoReturn:
         """Serves the host until Stop (raises Stopped), or until it is cancelled.
@@ -108,8 +108,7 @@ class Node:
                 await self._settle(mind, iteration)
                 await self._work(mind.begin, phase)
                 self._phase = phase
-                self._tally = _Tally()
-                self._say(phase=phase, episodes=0, success=None, reward=None)
+                self._say(phase=phase)
             case say.Commit(iteration):
                 await self._work(self._checkpoints.prune, iteration)
             case say.Finish(iteration):
@@ -126,8 +125,6 @@ class Node:
                 await self._world.send(say.Actions(phase, batch, answers))
             case say.Over(_, ended):
                 await self._work(mind.end, ended)
-                self._tally.add(ended)
-                self._say(episodes=self._tally.episodes, success=self._tally.success, reward=self._tally.reward)
             case say.Close(phase):
                 if phase.kind == "train":
                     await self._update(mind, phase)
@@ -167,18 +164,10 @@ class Node:
     # -- beside the mind's work -----------------------------------------------------------------------------------
 
     async def _refuse_peers(self) -> NoReturn:
-        count = 0
+        dropped = Dropped(partial(self._events.event, "dropped message"))
         while True:
             sender, frame = await self._peers.recv()
-            count += 1
-            if count & (count - 1) == 0:  # the 1st, 2nd, 4th, 8th, ...: a flood does not fill the disk
-                self._events.event(
-                    "dropped message",
-                    name=sender[:80],
-                    bytes=len(frame),
-                    count=count,
-                    why="the peer link accepts no message yet",
-                )
+            dropped("the peer link accepts no message yet", name=sender[:80], bytes=len(frame))
 
     async def _obey(self) -> None:
         while not isinstance(await self._control.recv(), say.Stop):
@@ -192,34 +181,6 @@ class Node:
 
     def _say(self, **changes: object) -> None:
         self._status = msgspec.structs.replace(self._status, **changes)
-
-
-class _Tally:
-    """What happened to the agent in this phase; episodes with a fault do not count."""
-
-    def __init__(self) -> None:
-        self.episodes = 0
-        self._total = 0.0
-        self._judged = 0
-        self._successes = 0.0
-
-    def add(self, ended: tuple[Ended, ...]) -> None:
-        for one in ended:
-            if one.fault:
-                continue
-            self.episodes += 1
-            self._total += one.outcome.total
-            if one.outcome.success is not None:
-                self._judged += 1
-                self._successes += one.outcome.success
-
-    @property
-    def success(self) -> float | None:
-        return self._successes / self._judged if self._judged else None
-
-    @property
-    def reward(self) -> float | None:
-        return self._total / self.episodes if self.episodes else None
 
 
 def mind_of(name: str, config: Config, ask: Callable[[Turn], str] | None = None) -> Mind:

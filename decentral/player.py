@@ -10,7 +10,7 @@ from pathlib import Path
 
 from decentral.agents import make_mind
 from decentral.agents.mind import Mind, Phase, Request
-from decentral.envs.names import load, make
+from decentral.envs.names import load
 from decentral.envs.turn import Turn
 from decentral.errors import ConfigError, RunError
 from decentral.run import Run
@@ -42,9 +42,13 @@ class Player:
 
     @classmethod
     def load(cls, run: Run, name: str) -> Player:
-        """Loads the newest committed weights, and the instructions that the run's environment gives the agent."""
+        """Loads the newest committed weights, and the instructions that the agent was trained with."""
         mind = load_mind(run, name)
-        return cls(name, mind, _instructions(run, name))
+        file = run.path / "agents" / name / "system.txt"
+        try:
+            return cls(name, mind, file.read_bytes().decode())
+        except (OSError, UnicodeDecodeError) as error:
+            raise RunError(f"{str(file)!r} cannot be read: {error}; take it from a backup, or train anew") from error
 
     def reset(self, system: str | None = None) -> None:
         """Starts another episode; ``system`` replaces the instructions that the agent was trained with."""
@@ -79,15 +83,3 @@ class Player:
             raise RunError(f"cannot make the folder {str(path)!r}: {error.strerror}; choose another") from error
         self.mind.export(path)
         return path
-
-
-def _instructions(run: Run, name: str) -> str:
-    """The system text of an agent: that of its first turn, where all others play their first legal action."""
-    game = make(run.config.env)
-    game.reset(run.config.seed)
-    while turns := game.turns():
-        for turn in turns:
-            if turn.agent == name:
-                return turn.system
-        game.step({turn.agent: turn.legal[0] if turn.legal else "" for turn in turns})
-    return ""

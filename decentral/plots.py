@@ -53,6 +53,7 @@ _PANELS = (
     ("entropy", "Entropy", "of a decision, in nats"),
     ("kl", "KL", "to the base model, in nats"),
     ("grad_norm", "Gradient norm", "before clipping"),
+    ("tokens_per_s", "Speed", "tokens per second of play"),
 )
 
 
@@ -125,15 +126,16 @@ def plot_learning(phases: pd.DataFrame, episodes: pd.DataFrame, theme: Theme = L
 
 
 def plot_training(metrics: pd.DataFrame, theme: Theme = LIGHT) -> Chart:
-    """Draws entropy, KL and gradient norm of each agent over the iterations, one small panel each."""
-    figure = Chart(figsize=(8.4, 2.6), layout="constrained", facecolor=theme.paper)
+    """Draws entropy, KL, gradient norm and tokens per second of each agent over the iterations, a panel each."""
+    figure = Chart(figsize=(8.4, 4.8), layout="constrained", facecolor=theme.paper)
     agents = _names(metrics)
     for place, (key, title, unit) in enumerate(_PANELS):
-        axes = figure.add_subplot(1, len(_PANELS), place + 1)
+        axes = figure.add_subplot(2, 2, place + 1)
         _style(axes, theme)
         axes.set_title(title, loc="left", color=theme.ink, fontsize=10, fontweight="bold", pad=18)
         axes.annotate(unit, (0, 1), (0, 6), "axes fraction", "offset points", color=theme.muted, fontsize=8)
-        axes.set_xlabel("iteration", color=theme.muted, fontsize=8.5)
+        if place >= 2:
+            axes.set_xlabel("iteration", color=theme.muted, fontsize=8.5)
         labels = []
         for number, name in enumerate(agents):
             mine = metrics[metrics["agent"] == name].set_index("iteration")
@@ -149,7 +151,7 @@ def plot_training(metrics: pd.DataFrame, theme: Theme = LIGHT) -> Chart:
             _nothing(axes, theme)
             continue
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
-        if place == len(_PANELS) - 1:
+        if place % 2:
             _label_ends(axes, labels)
     return figure
 
@@ -216,7 +218,8 @@ def _style(axes: Axes, theme: Theme) -> None:
 def _label_ends(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
     """Writes each name right of the end of its line, moved apart where they would overlap."""
     low, high = axes.get_ylim()
-    gap = 0.065 * (high - low) * 4.0 / axes.get_figure().get_size_inches()[1]  # type: ignore[union-attr]
+    inches = axes.get_figure().get_size_inches()[1] * axes.get_position().height  # type: ignore[union-attr]
+    gap = 0.2 * (high - low) / inches
     places = spread([value for value, _, _ in labels], gap)
     for (_, name, colour), y in zip(labels, places):
         axes.text(

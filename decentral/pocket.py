@@ -2,12 +2,14 @@
 
 Text comes from uniformly random legal play of every built-in game at every level, as the agents' own streams, half of
 the turns with a short scratch line derived from the observation. The model so learns the format, the words and how
-observations change, and plays at chance. Everything is drawn from one seed.
+observations change, and plays at chance. Besides, episodes of random words in and random words out keep the actions of
+an unknown environment about equally likely: words that never came after an action marker would never be tried.
+Everything is drawn from one seed.
 """
 
 from __future__ import annotations
 
-__all__ = ["corpus", "train"]
+__all__ = ["babble", "corpus", "train"]
 
 import importlib
 import math
@@ -23,7 +25,7 @@ from decentral.agents.folders import weights_hash
 from decentral.agents.format import Format, Kind
 from decentral.agents.scoring import pack
 from decentral.agents.stream import Choice, Chunk
-from decentral.agents.vocabulary import WINDOW, build_tokenizer
+from decentral.agents.vocabulary import WINDOW, WORDS, build_tokenizer
 from decentral.envs.config import EnvConfig
 from decentral.envs.game import Game
 from decentral.envs.names import games, make
@@ -32,10 +34,10 @@ from decentral.errors import RunError
 Segments = list[tuple[Kind, str]]
 """One agent's episode as kinds and texts."""
 
-STEPS = 1500
+STEPS = 1000
 BATCH_TOKENS = 8192
 EPISODES = 3000
-"""Per game and level."""
+"""Per game and level; and of random words, as many as for five levels."""
 PEAK = 3e-3
 
 
@@ -49,6 +51,28 @@ def corpus(seed: int, episodes: int) -> Iterator[Segments]:
             for episode in range(episodes):
                 game.reset(int(uniform(seed, word, episode)[0] * 2**31))
                 yield from _play(game, module.scratch, (seed, word, episode)).values()
+
+
+def babble(seed: int, episodes: int) -> Iterator[Segments]:
+    """Yields episodes in which random words, numbers and signs are seen and random words or numbers are done."""
+    words = WORDS.split()
+    random = np.random.default_rng([seed, 1])
+
+    def number() -> str:
+        return str(random.choice([str(random.integers(10)), str(random.integers(-99, 100)), f"{random.normal():.1f}"]))
+
+    def some(count: int) -> str:
+        return " ".join(str(random.choice(words)) if random.random() < 0.6 else number() for _ in range(count))
+
+    for _ in range(episodes):
+        agent = str(random.choice(words))
+        segments: Segments = [("system", str(random.choice([f"You are {agent}.", f"You are {agent}_0.", some(4)])))]
+        for _ in range(random.integers(1, 9)):
+            segments.append(("observation", some(int(random.integers(1, 12)))))
+            done = random.random()
+            action = str(random.choice(words)) if done < 0.6 else str(random.integers(20)) if done < 0.85 else some(2)
+            segments.append(("action", action))
+        yield segments
 
 
 def _play(game: Game, scratch: Callable[[str], str], key: tuple[int, ...]) -> dict[str, Segments]:
@@ -92,7 +116,7 @@ def train(
     if out.exists():
         raise RunError(f"folder {out} exists and would be overwritten; give another --out")
     started = time.monotonic()
-    texts = list(corpus(seed, episodes))
+    texts = [*corpus(seed, episodes), *babble(seed, 5 * episodes)]
     tokenizer = build_tokenizer(text for segments in texts[:: max(1, len(texts) // 5000)] for _, text in segments)
     chunks = _chunks(texts, Format(tokenizer))
     report(f"{len(chunks)} episodes, {sum(len(c.ids) for c in chunks)} tokens, vocabulary {len(tokenizer)}")
@@ -177,13 +201,14 @@ A Llama of {size:,} parameters with a byte-fallback vocabulary of {vocabulary} t
 `decentral` runs on two CPU cores with no download.
 
 - **Data**: {episodes:,} episodes of uniformly random legal play for each built-in game and level, as each agent saw
-  them; half of the turns carry a short scratch line derived from the observation. No other text.
+  them; half of the turns carry a short scratch line derived from the observation. Besides, episodes of random words
+  and numbers, so that no legal action of another environment is out of reach. No other text.
 - **Training**: seed {seed}, {steps:,} steps, {tokens:,} tokens, {minutes:.0f} minutes on one core; final loss
   {loss:.3f} nats per token, which includes the actions' irreducible entropy.
 - **Weights**: SHA-256 begins {hash}.
 - **Made by**: `decentral pocket train --seed {seed}`.
 
 It can read the observations of the built-in games, knows their legal actions and the order of segments, and plays at
-chance. It cannot converse, follow instructions, or read other text than it was trained on; in another environment it
-starts from knowing letters and a format, and has to learn the rest.
+chance. It cannot converse, follow instructions, or understand other text than it was trained on; in another environment
+it starts from knowing letters, some words and a format, tries actions about evenly, and has to learn the rest.
 """

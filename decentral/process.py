@@ -21,8 +21,9 @@ from typing import Any, NoReturn
 import zmq.asyncio
 
 from decentral.disk import Lock
-from decentral.errors import DecentralError, RunError
+from decentral.errors import DecentralError, RunError, said
 from decentral.folder import RunFolder
+from decentral.journal import Dropped
 from decentral.links import Dealer, Link
 from decentral.messages import MAX_CONTROL, Decoder, Failed, FromSupervisor
 from decentral.threads import Worker
@@ -66,7 +67,7 @@ class Life:
 
     def refused(self, sender: str) -> Callable[[str], None]:
         """Returns what a link tells about a frame that it drops."""
-        return lambda why: _log.warning("%s dropped a frame of %s: %s", self.name, sender, why)
+        return Dropped(lambda why, count: _log.warning("%s dropped frame %d of %s: %s", self.name, count, sender, why))
 
 
 def live(name: str, run: Path, links: Path, job: Callable[[Life, RunFolder], Coroutine[Any, Any, None]]) -> NoReturn:
@@ -88,7 +89,7 @@ async def _live(life: Life, job: Callable[[Life, RunFolder], Coroutine[Any, Any,
         return 0
     except DecentralError as error:
         _log.error("%s: %s", type(error).__name__, error)
-        await life.control.send(Failed(type(error).__name__, str(error)))
+        await life.control.send(Failed(type(error).__name__, said(error)))
         return 2
     except Exception:  # noqa: BLE001  a crash: the supervisor sees the exit code, stderr has the rest
         traceback.print_exc()

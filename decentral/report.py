@@ -100,8 +100,8 @@ def _lead(run: Run) -> str:
     state = run.state
     rows = run.results()
     parts = [f"{len(run.agents)} agents, each with its own weights, played {run.config.env.name}"]
-    if state.get("iteration"):
-        parts.append(f" for {state['iteration']} of {run.config.iterations} iterations")
+    if done := state.get("iteration"):
+        parts.append(f" for {done} {'' if done == run.config.iterations else f'of {run.config.iterations} '}iterations")
     if state.get("train_seconds"):
         parts.append(f" ({duration(state['train_seconds'])} of training)")
     if not rows.empty and rows["last"].notna().all():
@@ -131,7 +131,7 @@ def _results(run: Run) -> Html:
     word = str(run.results()["measure"].iloc[0])
     count = int(run.results()["episodes"].iloc[0])
     note = (
-        f"Each evaluation: {count} episodes on seeds that training never sees, at the agents' own temperature. "
+        f"Each evaluation: {count} episodes on seeds that training never sees, at temperature 1. "
         f"In brackets: 95 % interval ({'Wilson' if word == 'success' else 'normal'})."
     )
     return _section(
@@ -151,7 +151,9 @@ def _training(run: Run) -> Html:
     metrics = run.metrics()
     if not {"entropy", "kl", "grad_norm"} & set(metrics.columns):
         return Html("")
-    picture = _picture(lambda theme: plot_training(metrics, theme), "entropy, KL and gradient norm of the agents")
+    picture = _picture(
+        lambda theme: plot_training(metrics, theme), "entropy, KL, gradient norm and tokens per second of the agents"
+    )
     rows = []
     for name in run.agents:
         mine = metrics[metrics["agent"] == name]

@@ -13,10 +13,11 @@ import asyncio
 import time
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NoReturn
 
 from decentral.errors import DeadlineError
-from decentral.journal import Journal
+from decentral.journal import Dropped, Journal
 from decentral.links import Link
 from decentral.messages import FromAgent, FromSupervisor, Hello, Lost, Message, Stop, Welcome
 from decentral.waits import Stopped, beside, within
@@ -56,6 +57,9 @@ class Roster:
         self._there: set[str] = set()
         self._owed: dict[str, tuple[float, str]] = {}
         self._inbox: asyncio.Queue[tuple[str, FromAgent | Lost]] = asyncio.Queue()
+        self._turn = {name: asyncio.Semaphore() for name in links}
+        """Of each agent one message waits in the inbox; the others wait in its link, which holds only so many."""
+        self._dropped = {name: Dropped(partial(events.event, "dropped message", name=name)) for name in links}
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -89,7 +93,7 @@ class Roster:
         await self._links[name].send(message)
 
     def owes(self, name: str, what: str) -> None:
-        """Notes that an agent must answer; ``what`` completes "waited 120 s for bob's ..."."""
+        """Notes that an agent must answer; ``what`` completes "waited 120 s for bob ..."."""
         self._owed[name] = (time.monotonic(), what)
 
     def paid(self, name: str) -> None:
@@ -104,8 +108,8 @@ class Roster:
         return await within(max(0.0, since + self._deadline - time.monotonic()), self._one(), self._overdue)
 
     def refuse(self, name: str, why: str) -> None:
-        """Logs a message that is dropped."""
-        self._events.event("dropped message", name=name, why=why)
+        """Counts a message that is dropped, and logs it if it is one of a few."""
+        self._dropped[name](why)
 
     async def _obey(self) -> NoReturn:
         while True:
@@ -116,6 +120,7 @@ class Roster:
 
     async def _listen(self, name: str, link: Link[FromAgent]) -> NoReturn:
         while True:
+            await self._turn[name].acquire()
             self._inbox.put_nowait((name, await link.recv()))
 
     async def _one(self) -> tuple[str, FromAgent]:
@@ -129,7 +134,9 @@ class Roster:
         name, message = await self._inbox.get()
         if isinstance(message, Lost):
             self._leave(name, message.why)
-        elif isinstance(message, Hello):
+            return None
+        self._turn[name].release()
+        if isinstance(message, Hello):
             if message.name != name:
                 self.refuse(name, f"Hello of {message.name[:80]!r}")
             elif message.session == self._session:

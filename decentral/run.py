@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["Run"]
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -242,11 +242,16 @@ class Run:
             )
         return Checkpoints(self.path / "agents" / name / "checkpoints").path(self.state["iteration"])
 
-    def evaluate(self, episodes: int = 200, seed: int | None = None) -> Evaluation:
-        """Plays the trained agents, and random-legal play on the same seeds; see `decentral.evaluate.evaluate`."""
+    def evaluate(
+        self, episodes: int = 200, seed: int | None = None, *, factory: Callable[..., Any] | None = None
+    ) -> Evaluation:
+        """Plays the trained agents, and random-legal play on the same seeds; see `decentral.evaluate.evaluate`.
+
+        ``factory``: the callable that the run was trained on, where that is an object which no name leads to.
+        """
         from decentral.evaluate import evaluate
 
-        return evaluate(self, episodes, seed)
+        return evaluate(self, episodes, seed, factory)
 
     def plot_learning(self) -> Figure:
         """Success (else return) of each agent over the iterations, with the evaluations before and after."""

@@ -71,9 +71,14 @@ def train(
     else:
         if config is None:
             raise ConfigError("nothing to train on: give an environment's name, an EnvConfig, a Config or a callable")
-        agents = make(config.env, factory).agents
-        _check(config, factory, agents)
-        folder = RunFolder.create(Path(out) if out is not None else fresh(config), config, agents)
+        game = make(config.env, factory)
+        try:
+            _check(config, factory, game.agents)
+            game.reset(config.seed)
+            systems = {name: game.system(name) for name in game.agents}
+        finally:
+            game.close()
+        folder = RunFolder.create(Path(out) if out is not None else fresh(config), config, game.agents, systems)
     try:
         _play(folder, factory, on_event, ask)
     finally:
@@ -90,7 +95,8 @@ def _config(env: object, factory: Callable[..., Any] | None, fields: dict[str, A
                 f"cannot train on {factory!r}: give a function that makes the environment, not the environment itself, "
                 "so that many copies can be played"
             )
-        env = f"{getattr(factory, '__module__', 'object')}:{getattr(factory, '__qualname__', type(factory).__name__)}"
+        kind = f"<{type(factory).__name__}>"  # a partial, or another object that can be called
+        env = f"{getattr(factory, '__module__', 'object')}:{getattr(factory, '__qualname__', kind)}"
     return Config.of(env=env, **fields)
 
 

@@ -28,4 +28,4 @@ def versions() -> dict[str, str]:
 def model_hashes(agents: Iterable[AgentConfig]) -> dict[str, str]:
     """Returns the first digits of the SHA-256 of every model's weights, by the model's name."""
     names = sorted({agent.model for agent in agents if agent.kind in ("learning", "frozen")})
-    return {name: weights_hash(name) for name in names if weights_hash(name)}
+    return {name: found for name in names if (found := weights_hash(name))}

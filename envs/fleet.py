@@ -113,6 +113,12 @@ class Fleet:
         self._open.clear()
         self._finished.clear()
 
+    def close(self) -> None:
+        """Closes every copy; the fleet is of no further use."""
+        self.discard_open()
+        while self._spare:
+            self._spare.pop().close()
+
     def _step(self, table: _Table) -> None:
         answers, table.answers = table.answers, {}
         try:
@@ -147,6 +153,7 @@ class Fleet:
     def _fault(self, table: _Table, error: EnvError) -> None:
         """Closes an episode that the environment broke; its copy is not used again."""
         self._close(table, {}, str(error))
+        table.game.close()
 
     def _close(self, table: _Table, outcomes: dict[str, Outcome], fault: str) -> None:
         del self._open[table.episode.id]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["Game"]
 
+import contextlib
 import copy
 from collections.abc import Hashable, Mapping
 from typing import Any, NoReturn
@@ -21,9 +22,11 @@ from decentral.envs.drivers import AecDriver, Breach, Driver, ParallelDriver, Se
 from decentral.envs.success import Success, judge
 from decentral.envs.text import Free, SpaceView, TextView, has_nan
 from decentral.envs.turn import Outcome, Turn
-from decentral.errors import EnvError
+from decentral.errors import EnvError, said
 
 _ILLEGAL = object()
+_ANYTHING = (Exception, SystemExit)
+"""What an environment may raise: a closed window, or a script's sys.exit(), must not end a run as if it were over."""
 _PLAIN = (np.int64, int, str)
 """Actions of these types can be handed out again and again: nobody can change them."""
 
@@ -85,7 +88,7 @@ class Game:
         self._started = False
         try:
             waiting = self._driver.reset(seed)
-        except Exception as error:  # noqa: BLE001  an environment may raise anything; it becomes a named error
+        except _ANYTHING as error:
             self._fail(error, "reset")
         self._started = True
         self._open(waiting)
@@ -123,7 +126,7 @@ class Game:
         self.history.append(dict(actions))
         try:
             waiting = self._driver.step(raw)
-        except Exception as error:  # noqa: BLE001  an environment may raise anything; it becomes a named error
+        except _ANYTHING as error:
             self._fail(error, "step")
         self._open(waiting)
 
@@ -144,11 +147,25 @@ class Game:
         if getattr(self.env, "render_mode", None) == "ansi":
             try:
                 picture = self.env.render()
-            except Exception as error:  # noqa: BLE001  an environment may raise anything; it becomes a named error
+            except _ANYTHING as error:
                 self._fail(error, "render")
             if isinstance(picture, str):
                 return picture
         return "\n".join(f"{turn.agent}: {turn.observation}" for turn in self._turns)
+
+    def system(self, agent: str) -> str:
+        """Returns what an agent is told once, before its first observation; ``reset`` comes first. Raises EnvError."""
+        try:
+            text = self._system(self._seats[agent])
+            _encodable(agent, text)
+        except _ANYTHING as error:
+            self._fail(error, "instructions")
+        return text
+
+    def close(self) -> None:
+        """Lets the environment free what it holds; what goes wrong in that is nobody's concern any more."""
+        with contextlib.suppress(*_ANYTHING):
+            self.env.close()
 
     def _drive(self, env: Any) -> Driver:
         try:
@@ -156,8 +173,8 @@ class Game:
                 return AecDriver(env)
             if isinstance(env, ParallelEnv):
                 return ParallelDriver(env)
-        except Exception as error:
-            what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        except _ANYTHING as error:
+            what = f"{type(error).__name__}: {said(error)}"
             raise EnvError(f"{self.name}: the reset that shows its agents raised {what}; repair it") from error
         raise EnvError(
             f"{self.name} is a {type(env).__name__}, not a PettingZoo AECEnv or ParallelEnv; {_wrapper(env)}"
@@ -182,7 +199,7 @@ class Game:
         self._tables = {}
         try:
             self._turns = tuple([self._turn(seat, observation, info) for seat, observation, info in waiting])
-        except Exception as error:  # noqa: BLE001  a view may raise anything; it becomes a named error
+        except _ANYTHING as error:
             self._fail(error, "the text view")
 
     def _turn(self, seat: Seat, observation: Any, info: Mapping[str, Any]) -> Turn:
@@ -200,14 +217,15 @@ class Game:
             _well_formed(view, text, table)
         self._tables[name] = table
         system = self._system(seat) if seat.turns == 0 else ""
-        feedback = info.get("feedback", "")
+        feedback = str(info.get("feedback", ""))
+        _encodable(name, text, system, feedback, *(() if isinstance(table, Free) else table))
         if isinstance(table, Free):
-            return Turn(name, self._driver.round, text, (), table.max_tokens, system, str(feedback), seat.since)
+            return Turn(name, self._driver.round, text, (), table.max_tokens, system, feedback, seat.since)
         if not table:
             raise Breach(f"{name!r} must act and has no legal action", "offer one, or end the episode for that agent")
         if type(view) is not SpaceView:
             self._distinct(seat, table, mask)
-        return Turn(name, self._driver.round, text, tuple(table), 0, system, str(feedback), seat.since)
+        return Turn(name, self._driver.round, text, tuple(table), 0, system, feedback, seat.since)
 
     def _system(self, seat: Seat) -> str:
         return f"You are {seat.name}." if self._instructions is None else str(self._instructions(seat.id))
@@ -237,20 +255,25 @@ class Game:
         raw = self.env.unwrapped
         try:
             success = judge(raw, seat.id, seat.total, seat.info, self._success, self._success_return)
-        except Exception as error:  # noqa: BLE001  a success function may raise anything; it becomes a named error
+        except _ANYTHING as error:
             self._fail(error, "the success function")
+        try:
+            feedback = str(seat.info.get("feedback", ""))
+            _encodable(seat.name, feedback)
+        except _ANYTHING as error:
+            self._fail(error, "the feedback")
         return Outcome(
             agent=seat.name,
             total=seat.total,
             turns=seat.turns,
             success=success,
             reward=seat.since,
-            feedback=str(seat.info.get("feedback", "")),
+            feedback=feedback,
             terminated=seat.terminated,
             truncated=seat.truncated,
         )
 
-    def _fail(self, error: Exception, where: str) -> NoReturn:
+    def _fail(self, error: BaseException, where: str) -> NoReturn:
         """Raises the EnvError that tells one sentence: what, where in the episode, and what to do."""
         self._turns = ()
         self._tables = {}
@@ -259,12 +282,11 @@ class Game:
         if self.history:
             place += f", actions {self.history[-1]}"
         if isinstance(error, Breach):
-            raise EnvError(f"{self.name}: {error} ({place}); {error.fix}") from error
+            raise EnvError(f"{self.name}: {said(error)} ({place}); {error.fix}") from error
         if isinstance(error, EnvError):
-            raise EnvError(f"{self.name}: {error} ({place})") from error
-        what = " ".join(str(error).split()) or "no message"
+            raise EnvError(f"{self.name}: {said(error)} ({place})") from error
         fix = f"repair it, or try it alone with decentral envs check {self.name}"
-        raise EnvError(f"{self.name}: {where} raised {type(error).__name__}: {what} ({place}); {fix}") from error
+        raise EnvError(f"{self.name}: {where} raised {type(error).__name__}: {said(error)} ({place}); {fix}") from error
 
 
 def _well_formed(view: TextView, text: object, table: object) -> None:
@@ -277,6 +299,17 @@ def _well_formed(view: TextView, text: object, table: object) -> None:
             f"{what}.actions returned a {type(table).__name__} that is no mapping of texts to actions",
             "return a dict whose keys are str, or a Free",
         )
+
+
+def _encodable(agent: str, *texts: str) -> None:
+    """Raises Breach for a text that no link and no file takes: half of a surrogate pair, as bad decoding leaves it."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:
+        bad = error.object[max(0, error.start - 20) : error.end]
+        raise Breach(
+            f"a text for {agent!r} holds a lone surrogate ({bad!r})", "decode its bytes with errors='replace'"
+        ) from error
 
 
 def _unmasked(observation: Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from typing import Any
 from decentral.envs.config import EnvConfig
 from decentral.envs.game import Game
 from decentral.envs.text import TextView
-from decentral.errors import ConfigError, EnvError, MissingExtra, suggest
+from decentral.errors import ConfigError, EnvError, MissingExtra, said, suggest
 
 _GAMES = {
     "guide": "decentral.envs.games.guide:env",
@@ -62,6 +62,11 @@ def load(name: str, field: str) -> Callable[..., Any]:
     where, _, attribute = name.rpartition(":")
     if not where or not attribute:
         raise ConfigError(f"{field} {name!r} is not of the form {_FORMS}; write it so")
+    if "<" in attribute:
+        raise ConfigError(
+            f"{field} {name!r} is an object that no name leads to: pass the callable itself as `factory`, or put it at "
+            "the top of a file and name that"
+        )
     module = _file(where, field) if where.endswith(".py") else _module(where, field)
     found: Any = module
     for part in attribute.split("."):
@@ -92,11 +97,10 @@ def make(config: EnvConfig, factory: Callable[..., Any] | None = None) -> Game:
         raise
     except ImportError as error:
         raise _missing(error, f"environment {config.name!r}") from error
-    except Exception as error:  # a factory may raise anything
-        what = " ".join(str(error).split()) or "no message"
+    except (Exception, SystemExit) as error:  # a factory may raise anything
         raise EnvError(
-            f"environment {config.name!r} could not be made with {keywords}: {type(error).__name__}: {what}; correct "
-            "the options or the callable"
+            f"environment {config.name!r} could not be made with {keywords}: {type(error).__name__}: {said(error)}; "
+            "correct the options or the callable"
         ) from error
     return Game(
         env,
@@ -149,8 +153,8 @@ def _view(config: EnvConfig, env: Any) -> TextView:
     takes = _parameters(maker)
     try:
         view = maker() if takes == [] else maker(env)
-    except Exception as error:
-        raise ConfigError(f"view {config.view!r} raised {type(error).__name__}: {error}; correct it") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"view {config.view!r} raised {type(error).__name__}: {said(error)}; correct it") from error
     if not isinstance(view, TextView):
         raise ConfigError(
             f"view {config.view!r} returned a {type(view).__name__} without observe and actions; return a TextView"
@@ -173,7 +177,7 @@ def _module(where: str, field: str) -> ModuleType:
         raise ConfigError(f"{field}: there is no module {absent!r}{hint}") from error
     except ImportError as error:
         raise _missing(error, f"{field} {where!r}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _broken(error, f"{field} {where!r}") from error
 
 
@@ -204,7 +208,7 @@ def _file(where: str, field: str) -> ModuleType:
     except ImportError as error:
         del sys.modules[name]
         raise _missing(error, f"{field} {where!r}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise _broken(error, f"{field} {where!r}") from error
     finally:
@@ -219,5 +223,5 @@ def _missing(error: ImportError, what: str) -> ConfigError:
     return ConfigError(f"{what} cannot be imported: {error}; install what is missing")
 
 
-def _broken(error: Exception, what: str) -> ConfigError:
-    return ConfigError(f"{what} cannot be loaded: {type(error).__name__}: {' '.join(str(error).split())}; correct it")
+def _broken(error: BaseException, what: str) -> ConfigError:
+    return ConfigError(f"{what} cannot be loaded: {type(error).__name__}: {said(error)}; correct it")

@@ -9,6 +9,7 @@ __all__ = ["MakeMind", "play"]
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
 from decentral import messages as say
@@ -17,7 +18,7 @@ from decentral.engines import Emit
 from decentral.envs.game import Game
 from decentral.folder import RunFolder
 from decentral.host import Host
-from decentral.journal import Journal
+from decentral.journal import Dropped, Journal
 from decentral.links import Link, MemoryPeers, pair
 from decentral.node import Node
 from decentral.threads import Direct
@@ -53,10 +54,10 @@ async def play(folder: RunFolder, make_game: Callable[[], Game], make_mind: Make
     from_host = say.Decoder[say.FromHost](say.FromHost, say.MAX_WORLD)
     from_supervisor = say.Decoder[say.FromSupervisor](say.FromSupervisor, say.MAX_CONTROL)
 
-    def refused(why: str) -> None:
-        events.event("dropped message", why=why)
+    def refused(name: str) -> Dropped:
+        return Dropped(partial(events.event, "dropped message", name=name))
 
-    control = Link(_Heard(emit), from_supervisor, refused)
+    control = Link(_Heard(emit), from_supervisor, refused("supervisor"))
     work = Direct()
     doors: dict[str, MemoryPeers] = {}
     worlds = {}
@@ -64,8 +65,8 @@ async def play(folder: RunFolder, make_game: Callable[[], Game], make_mind: Make
     try:
         for name in folder.agents:
             ours, theirs = pair("host", name)
-            worlds[name] = Link(ours, from_agent, refused)
-            world = Link(theirs, from_host, refused)
+            worlds[name] = Link(ours, from_agent, refused(name))
+            world = Link(theirs, from_host, refused("host"))
             peers = MemoryPeers(name, doors)
             nodes.append(Node(name, _bound(make_mind, name), folder.agent(name), world, peers, control, work, None))
         host = Host(folder, make_game, worlds, control, work, None)

@@ -16,6 +16,7 @@ import signal
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -26,7 +27,7 @@ from decentral import messages as say
 from decentral.engines import Emit
 from decentral.errors import DecentralError, RunError
 from decentral.folder import RunFolder
-from decentral.journal import Journal
+from decentral.journal import Dropped, Journal
 from decentral.links import Link, Router
 from decentral.process import Endpoints
 from decentral.threads import caps, share
@@ -68,7 +69,8 @@ class Supervisor:
         router = Router(context, self._endpoints.control, self._names, say.MAX_CONTROL)
         decoder = say.Decoder[say.FromProcess](say.FromProcess, say.MAX_CONTROL)
         for name in self._names:
-            self._links[name] = Link(router.channel(name), decoder, self._refused)
+            dropped = Dropped(partial(self._events.event, "dropped message", name=name))
+            self._links[name] = Link(router.channel(name), decoder, dropped)
         try:
             keepers = (self._keep(name) for name in self._folder.agents)
             await beside(self._keep("host"), *keepers, *(self._listen(name) for name in self._names))
@@ -107,11 +109,13 @@ class Supervisor:
             code = await process.wait()
         finally:
             watch.cancel()
-        if code == 0:
+        if code == 0 and name == "host" and self._folder.over:
             return ""
         if code == 2:
             await self._last_word(name)
         where = f"see {self._folder.stderr(name)}"
+        if code == 0:  # an agent lives until it is told to stop
+            return f"ended by itself (exit code 0) before the run was over; {where}"
         if code > 0:
             return f"ended with exit code {code}; {where}"
         silent = time.monotonic() - self._heard[name] > self._patience
@@ -176,9 +180,6 @@ class Supervisor:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-
-    def _refused(self, why: str) -> None:
-        self._events.event("dropped message", why=why)
 
 
 def _private_folder() -> Path:

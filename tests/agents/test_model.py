@@ -128,3 +128,21 @@ def test_a_model_whose_cache_changes_its_numbers_is_refused(tiny: Path, tmp_path
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="rollout cache"):
         Policy(AgentConfig(model=str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("system", "text", "legal"),
+    [
+        ("you are ada meet bob", "you 3 3 bob unseen", ("north", "south", "east", "west", "stay")),
+        ("You are ada.", "mine 3 other hidden", ("wait", "mine", "other")),
+        ("You are player_1.", "0 0 1 0 2 0 0 0 0", ("0", "1", "3", "8")),
+        ("You are agent_0.", "0.5 -1.2 0.0 0.3", ("no action", "move left", "move right", "move down", "move up")),
+    ],
+)
+def test_pocket_plays_at_chance_and_no_action_is_out_of_reach(system: str, text: str, legal: tuple[str, ...]) -> None:
+    mind = LanguageAgent("ada", AgentConfig(), 0)
+    mind.begin(Phase("train", 0))
+    actions = mind.act([Request(e, 0, Turn("ada", 0, text, legal, system=system)) for e in range(400)])
+    shares = [actions.count(action) / 400 for action in legal]
+    assert min(shares) > 0.2 / len(legal)
+    assert max(shares) < 3.0 / len(legal)

@@ -105,3 +105,21 @@ def test_figures_leave_faults_out(tmp_path: Path) -> None:
     mind.load(tmp_path)
     with pytest.raises(ModelError, match="no weights"):
         mind.export(tmp_path)
+
+
+FREE = Request(0, 0, Turn("ann", 0, "say something", free=9))
+
+
+def test_a_script_that_exits_or_writes_half_a_character_is_named() -> None:
+    def leave(turn: Turn) -> str:
+        raise SystemExit(0)
+
+    for script, said in ((leave, "raised SystemExit"), (lambda turn: "a\ud800", r"answered 'a\\ud800'")):
+        with pytest.raises(ConfigError, match=said) as caught:
+            ScriptedMind("ann", script).act([FREE])
+        str(caught.value).encode()
+
+
+def test_a_person_who_types_half_a_character_is_asked_again() -> None:
+    typed = iter(["a\udcff", "a"])
+    assert HumanMind("ann", lambda turn: next(typed)).act([FREE]) == ["a"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import sys
 import time
 from typing import Any
 
@@ -25,16 +27,20 @@ class View:
 class Arena(ParallelEnv):
     """Both go left or right for some rounds; it is a success if they were left together at least once.
 
-    ``delay``: seconds of a step. ``crash``: raises in the step of this round.
+    ``delay``: seconds of a step. ``crash``: in the step of this round it raises ("raise"), calls sys.exit ("exit") or
+    ends the process ("die"), as ``by`` says; in so many episodes as ``odds`` says.
     """
 
     metadata = {"name": "arena_v0"}  # noqa: RUF012
     text_view = View()
 
-    def __init__(self, rounds: int = 3, delay: float = 0.0, crash: int = -1) -> None:
+    def __init__(
+        self, rounds: int = 3, delay: float = 0.0, crash: int = -1, by: str = "raise", odds: float = 1.0
+    ) -> None:
         self.possible_agents = list(AGENTS)
         self.agents: list[str] = []
-        self._rounds, self._delay, self._crash = rounds, delay, crash
+        self._rounds, self._delay, self._crash, self._by, self._odds = rounds, delay, crash, by, odds
+        self.closed = False
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return spaces.Discrete(10**6)
@@ -50,8 +56,12 @@ class Arena(ParallelEnv):
 
     def step(self, actions: dict[str, int]) -> tuple[Any, ...]:
         time.sleep(self._delay)
-        if self._round == self._crash:
-            raise ZeroDivisionError("the arena fell down")
+        if self._round == self._crash and self._draw.random() < self._odds:
+            if self._by == "exit":
+                sys.exit()
+            if self._by == "die":
+                os._exit(0)
+            raise ZeroDivisionError(f"the arena fell down on {', '.join(f'secret-{name}' for name in AGENTS)}")
         self._round += 1
         left = all(action == 0 for action in actions.values())
         self._met |= left
@@ -67,6 +77,9 @@ class Arena(ParallelEnv):
             dict.fromkeys(names, False),
             {name: {} for name in names},
         )
+
+    def close(self) -> None:
+        self.closed = True
 
     def success(self, agent: str) -> float:
         return float(self._met)

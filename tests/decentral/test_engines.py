@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,50 @@ def test_an_environment_that_breaks_is_one_sentence_in_every_engine(tmp_path: Pa
     with pytest.raises(EnvError, match=r"the arena fell down.*\(so it went in 3 of 4 episodes\)"):
         decentral.train(arena(crash=1), engine=engine, out=tmp_path / "run", **TINY)
     assert not _children(tmp_path / "run")
+
+
+@pytest.mark.parametrize("engine", ["local", "inline"])
+def test_an_environment_that_exits_has_not_played_the_run(tmp_path: Path, engine: str) -> None:
+    with pytest.raises(EnvError, match=r"step raised SystemExit.*\(so it went in 3 of 4 episodes\)"):
+        decentral.train(arena(crash=1, by="exit"), engine=engine, out=tmp_path / "run", **TINY)
+    assert not (tmp_path / "run" / "summary.json").exists()
+
+
+@pytest.mark.parametrize("engine", ["local", "inline"])
+@pytest.mark.parametrize(
+    ("body", "said"), [("sys.exit()", "raised SystemExit"), (r"return '\ud800'", r"answered '\\ud800'")]
+)
+def test_a_script_that_exits_or_writes_no_text_is_one_sentence(
+    tmp_path: Path, engine: str, body: str, said: str
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"import sys\ndef play(turn):\n    {body}\n")
+    agents = {"ben": {"kind": "scripted", "script": f"{script}:play"}}
+    with pytest.raises(ConfigError, match=rf"the script of agent 'ben' {said}"):
+        decentral.train(arena(), engine=engine, out=tmp_path / "run", agents=agents, **TINY)
+
+
+@pytest.mark.parametrize("kind", ["nested", "lambda", "partial"])
+def test_a_run_on_an_object_can_be_used_once_it_is_over(tmp_path: Path, kind: str) -> None:
+    from decentral.envs.names import load
+    from decentral.evaluate import watch
+
+    made = load(ARENA, "environment")
+
+    def nested() -> Any:
+        env = made(rounds=2)
+        env.instructions = lambda agent: f"be {agent}"
+        return env
+
+    factory = {"nested": nested, "lambda": lambda: nested(), "partial": partial(nested)}[kind]
+    run = decentral.train(factory, engine="inline", out=tmp_path / "run", **TINY)
+    player = run.agent("ann")
+    player.act("anything", ["left"])
+    assert player._system == "be ann"
+    assert run.evaluate(episodes=6, factory=factory).episodes == 6
+    assert len(list(watch(run, factory=factory))) == 3
+    with pytest.raises(ConfigError, match="pass the callable itself as `factory`"):
+        run.evaluate(episodes=6)
 
 
 @pytest.mark.parametrize("engine", ["local", "inline"])

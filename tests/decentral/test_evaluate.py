@@ -28,8 +28,10 @@ def make_run(tmp_path: Path) -> MakeRun:
 
     def made(**fields: Any) -> Run:
         config = Config.of(**{"env": "meet", "seed": 3, **fields})
-        agents = make(config.env).agents
-        folder = RunFolder.create(tmp_path / "run", config, agents)
+        game = make(config.env)
+        agents = game.agents
+        game.reset(config.seed)
+        folder = RunFolder.create(tmp_path / "run", config, agents, {name: game.system(name) for name in agents})
         for name in agents:
             mind = make_mind(name, config.agent_config(name), config.seed, script=lambda turn: turn.legal[0])
             Checkpoints(folder.agent(name) / "checkpoints").save(0, mind.save)

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from decentral.config import Config
-from decentral.errors import EnvError, RunError
+from decentral.errors import ConfigError, EnvError, RunError
 from decentral.folder import RunFolder
+from decentral.journal import read
 
 CONFIG = Config.of(env="meet", iterations=3)
 AGENTS = ("ada", "bob")
@@ -56,7 +57,47 @@ def test_a_finished_run_cannot_be_resumed(tmp_path: Path) -> None:
         RunFolder.resume(tmp_path / "a")
 
 
-@pytest.mark.parametrize("broken", ["state.json", "config.toml"])
+@pytest.mark.parametrize("new", [True, False])
+def test_a_run_that_cannot_be_written_down_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: bool
+) -> None:
+    path = tmp_path / "a"
+    if not new:
+        path.mkdir()
+    with pytest.raises(ConfigError):
+        RunFolder.create(path, Config.of(env={"name": "meet", "options": {"a": [None]}}), AGENTS)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "write_state", lambda *_: (_ for _ in ()).throw(RunError("no room")))
+        with pytest.raises(RunError, match="no room"):
+            RunFolder.create(path, CONFIG, AGENTS)
+    assert path.exists() != new
+    assert new or not list(path.iterdir())
+    RunFolder.create(path, CONFIG, AGENTS).release()
+
+
+def test_other_weights_are_refused_by_name_and_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    RunFolder.create(tmp_path / "a", CONFIG, AGENTS).release()
+    old = msgspec.json.decode((tmp_path / "a" / "versions.json").read_bytes())["models"]["pocket"]
+    with monkeypatch.context() as patch:
+        patch.setattr("decentral.versions.weights_hash", lambda name: "feedc0ffee00")
+        with pytest.raises(RunError, match=rf"the model 'pocket' with the hash {old}, which is now feedc0ffee00"):
+            RunFolder.resume(tmp_path / "a")
+    RunFolder.resume(tmp_path / "a").release()
+    assert not (tmp_path / "a" / "events.jsonl").exists()
+
+
+def test_other_versions_are_noted(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path / "a", CONFIG, AGENTS).release()
+    file = tmp_path / "a" / "versions.json"
+    found = msgspec.json.decode(file.read_bytes())
+    file.write_bytes(msgspec.json.encode({**found, "numpy": "0.9"}))
+    RunFolder.resume(tmp_path / "a").release()
+    (event,), _ = read(tmp_path / "a" / "events.jsonl")
+    assert (event["event"], event["numpy"]) == ("other versions", f"0.9 -> {found['numpy']}")
+    assert set(event) == {"time", "event", "numpy"}
+
+
+@pytest.mark.parametrize("broken", ["state.json", "config.toml", "versions.json"])
 @pytest.mark.parametrize("content", [None, "{"])
 def test_a_broken_folder_is_one_sentence(tmp_path: Path, broken: str, content: str | None) -> None:
     RunFolder.create(tmp_path / "a", CONFIG, AGENTS).release()
@@ -72,7 +113,7 @@ def test_no_folder_is_one_sentence(tmp_path: Path) -> None:
         RunFolder.resume(tmp_path / "none")
 
 
-@pytest.mark.parametrize("name", ["", "..", "a/b", "host", "x" * 300])
+@pytest.mark.parametrize("name", ["", "..", "a/b", "host", "x" * 300, "a\ud800"])
 def test_an_agent_whose_name_is_no_folder_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(EnvError, match="cannot be a folder's"):
         RunFolder.create(tmp_path / "a", CONFIG, (name,))

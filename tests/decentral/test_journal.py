@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from decentral.errors import RunError
-from decentral.journal import Journal, read
+from decentral.journal import Dropped, Journal, read
 
 
 def test_lines_come_back_in_order(tmp_path: Path) -> None:
@@ -57,3 +57,12 @@ def test_a_full_disk_is_one_sentence() -> None:
 def test_a_folder_that_is_missing_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="No such file"):
         Journal(tmp_path / "none" / "a.jsonl")
+
+
+def test_of_a_flood_few_messages_are_told() -> None:
+    told: list[int] = []
+    dropped = Dropped(lambda why, count: told.append(count))
+    for _ in range(1000):
+        dropped("no")
+    assert told == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]
+    assert dropped.count == 1000

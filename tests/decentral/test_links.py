@@ -182,3 +182,22 @@ def test_what_runs_beside_ends_with_the_main_task_and_fails_it() -> None:
         assert len(ended) == 3
 
     run(test)
+
+
+def test_what_waits_for_its_reader_is_bounded_in_bytes() -> None:
+    async def test() -> None:
+        async with sockets() as (context, place):
+            router = Router(context, f"{place}/a", ["ann"], 1000)
+            ann = Dealer(context, f"{place}/a", "ann", 1000)
+            for _ in range(10):
+                await ann.send(b"x" * 1000)
+            while router.dropped < 6:
+                await asyncio.sleep(0.01)
+            channel = router.channel("ann")
+            for _ in range(4):
+                await channel.recv()
+            await ann.send(b"there is room again")
+            assert await channel.recv() == b"there is room again"
+            router.close()
+
+    run(test)

@@ -4,6 +4,7 @@ import pickle
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,3 +86,15 @@ def test_a_flipped_byte_never_does_more_than_raise_a_link_error(message: Any, da
     frame[data.draw(st.integers(0, len(frame) - 1))] ^= data.draw(st.integers(1, 255))
     with suppress(LinkError):
         host_reads(bytes(frame))
+
+
+def test_half_a_surrogate_pair_is_a_named_error() -> None:
+    with pytest.raises(LinkError, match=r"a Hello holds a lone surrogate \('a\\ud800'\)"):
+        say.encode(say.Hello("a\ud800"), 100)
+
+
+def test_what_is_told_of_a_frame_does_not_quote_all_of_it() -> None:
+    frame = bytes([say.VERSION]) + msgspec.msgpack.encode({"type": "x" * 10**6})
+    with pytest.raises(LinkError) as caught:
+        say.Decoder[say.FromAgent](say.FromAgent, say.MAX_WORLD)(frame)
+    assert len(str(caught.value)) < 400

@@ -213,7 +213,7 @@ def test_an_agent_reports_itself(tmp_path: Path) -> None:
             assert isinstance(status, say.Status)
             if status.metrics:
                 break
-        assert (status.updates, status.episodes, status.success, status.reward) == (1, 1, 1.0, 1.0)
+        assert status.updates == 1
         assert status.phase == Phase("train", 0)
 
     World(tmp_path).run(test)

@@ -46,7 +46,7 @@ def test_returns_are_drawn_where_nothing_defines_success(run_folder: RunFolder) 
 
 def test_training_has_a_panel_per_figure(run_folder: RunFolder) -> None:
     figure = Run.load(run_folder()).plot_training()
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Entropy", "KL", "Gradient norm"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Entropy", "KL", "Gradient norm", "Speed"]
     assert all(len(axes.lines) == 4 for axes in figure.axes)
 
 
@@ -56,7 +56,7 @@ def test_a_run_without_figures_says_so(run_folder: RunFolder) -> None:
         path.unlink()
     run = Run.load(folder)
     assert texts(run.plot_learning()) == ["no figures yet"]
-    assert texts(run.plot_training()).count("no figures yet") == 3
+    assert texts(run.plot_training()).count("no figures yet") == 4
 
 
 def test_no_global_state_is_touched(run_folder: RunFolder) -> None:

@@ -83,14 +83,15 @@ def test_a_process_that_freezes_is_ended_and_started_again(tmp_path: Path) -> No
     _check_books(path, iterations=1)
 
 
-def test_a_process_that_is_lost_again_and_again_stops_the_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("code", "said"), [(77, "ended with exit code 77"), (0, r"ended by itself \(exit code 0\) before the run was over")]
+)
+def test_a_process_that_is_lost_again_and_again_stops_the_run(tmp_path: Path, code: int, said: str) -> None:
     script = tmp_path / "script.py"
-    script.write_text("import os\ndef play(turn):\n    os._exit(77)\n")
+    script.write_text(f"import os\ndef play(turn):\n    os._exit({code})\n")
     agents = {"ben": {"kind": "scripted", "script": f"{script}:play"}}
     events: list[say.Event] = []
-    with pytest.raises(
-        decentral.RunError, match=r"ben was lost 4 times; at last it ended with exit code 77; see .*--resume"
-    ):
+    with pytest.raises(decentral.RunError, match=rf"ben was lost 4 times; at last it {said}; see .*--resume"):
         decentral.train(
             decentral.EnvConfig(name=ARENA),
             out=tmp_path / "run",
@@ -101,6 +102,12 @@ def test_a_process_that_is_lost_again_and_again_stops_the_run(tmp_path: Path) ->
             **SIZE,
         )
     assert sum(isinstance(event, say.Restarted) for event in events) == 3
+
+
+def test_a_host_that_ends_by_itself_is_lost_and_not_done(tmp_path: Path) -> None:
+    env = decentral.EnvConfig(name=ARENA, options={"crash": 1, "by": "die"})
+    with pytest.raises(decentral.RunError, match=r"host was lost 4 times; at last it ended by itself .*--resume"):
+        decentral.train(env, out=tmp_path / "run", agent={"kind": "random"}, iterations=1, **SIZE)
 
 
 def _check_books(path: Path, iterations: int) -> None:

@@ -70,9 +70,10 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Frames:
     return frames
 
 
-def folder(path: Path, **fields: Any) -> RunFolder:
+def folder(path: Path, options: dict[str, Any] | None = None, **fields: Any) -> RunFolder:
     settings = {"iterations": 2, "groups": 2, "group": 3, "eval_episodes": 4, "engine": "inline", **fields}
-    return RunFolder.create(path / "run", Config.of(env={"name": ARENA}, **settings), ("ann", "ben"))
+    env = {"name": ARENA, "options": options or {}}
+    return RunFolder.create(path / "run", Config.of(env=env, **settings), ("ann", "ben"))
 
 
 def play(run: RunFolder, mind: type[RandomMind] = Secretive) -> None:
@@ -92,8 +93,33 @@ def secrets(name: str) -> list[bytes]:
     ]
 
 
-def test_no_link_to_an_agent_carries_what_is_anothers(tmp_path: Path, wire: Frames) -> None:
-    play(folder(tmp_path))
+class Wrong(Secretive):
+    """Answers now and then with what is illegal, and tells of itself in that."""
+
+    def act(self, requests: Any) -> list[str]:
+        actions = super().act(requests)
+        return [
+            f"secret-{self.name}" if request.episode % 5 == 0 and self.name == "ann" else action
+            for request, action in zip(requests, actions, strict=True)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("options", "mind", "fault"),
+    [
+        ({}, Secretive, ""),
+        ({"crash": 1, "odds": 0.15}, Secretive, "the arena fell down on secret-ann, secret-ben"),
+        ({}, Wrong, "ann answered 'secret-ann'"),
+    ],
+)
+def test_no_link_to_an_agent_carries_what_is_anothers(
+    tmp_path: Path, wire: Frames, options: dict[str, Any], mind: type[RandomMind], fault: str
+) -> None:
+    run = folder(tmp_path, options, groups=12, group=1, eval_episodes=12)
+    play(run, mind)
+    faults = [line["fault"] for line in read(run.host / "episodes.jsonl")[0] if line["fault"]]
+    assert bool(faults) == bool(fault)
+    assert all(fault in one for one in faults)
     for name in ("ann", "ben"):
         towards = b"".join(frame for label, frames in wire.items() if label.endswith(f"->{name}") for frame in frames)
         assert secrets(name)[0] in towards  # the search finds what is there

@@ -164,3 +164,23 @@ def test_an_environment_that_cannot_be_made_is_not_a_fault_of_an_episode():
 
     with pytest.raises(EnvError, match="no such thing"):
         Fleet(make, 2).load(episodes([1]))
+
+
+def test_copies_are_closed_when_they_break_and_in_the_end():
+    games = []
+
+    class Doors(Clock):
+        closed = 0
+
+        def close(self):
+            self.closed += 1
+
+    def make():
+        games.append(Game(Doors(), name="clock"))
+        return games[-1]
+
+    herd = Fleet(make, 2)
+    herd.load(episodes([18, 4, 5, 6]))
+    assert [game.env.closed for game in games] == [1, 0, 0]
+    herd.close()
+    assert [game.env.closed for game in games] == [1, 1, 1]

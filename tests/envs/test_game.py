@@ -619,3 +619,72 @@ def test_a_view_that_returns_no_text_is_named(observe: Any, actions: Any, said: 
     game = make(EnvConfig(name="meet"))
     with pytest.raises(EnvError, match=said):
         Game(game.env, name="meet", view=view).reset(0)
+
+
+def _exit(*_: Any, **__: Any) -> Any:
+    raise SystemExit(0)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"reset": _exit},
+        {"step": _exit},
+        {"success": _exit},
+        {"instructions": _exit},
+        {"text_view": type("View", (), {"observe": _exit, "actions": _exit})()},
+        {"render": _exit, "render_mode": "ansi"},
+    ],
+)
+def test_an_environment_that_exits_ends_its_episode_and_not_the_process(attributes: dict[str, Any]) -> None:
+    game = Game(Lone(**attributes), name="lone")
+
+    def whole() -> None:
+        play(game, 5)
+        game.render()
+
+    with pytest.raises(EnvError, match=r"^lone: .* raised SystemExit"):
+        whole()
+
+
+BAD = "a\ud800"
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"text_view": type("Bad", (), {"observe": lambda *_: BAD, "actions": lambda *_: {"go": 0, "b": 1, "c": 2}})()},
+        {"text_view": type("Bad", (), {"observe": lambda *_: "x", "actions": lambda *_: {BAD: 0, "b": 1, "c": 2}})()},
+        {"info": {"feedback": BAD}},
+        {"instructions": lambda agent: BAD},
+    ],
+)
+def test_half_a_surrogate_pair_is_named(attributes: dict[str, Any]) -> None:
+    with pytest.raises(EnvError, match=r"a text for 'a' holds a lone surrogate \('.*\\ud800'\)") as caught:
+        play(Game(Lone(**attributes)), 5)
+    str(caught.value).encode()
+
+
+def test_half_a_surrogate_pair_in_the_last_feedback_or_in_an_exception_is_named() -> None:
+    class Late(Lone):
+        def step(self, actions):
+            self.info = {"feedback": BAD}
+            return super().step(actions)
+
+    class Raises(Lone):
+        def step(self, actions):
+            raise ValueError(BAD)
+
+    for kind in (Late, Raises):
+        with pytest.raises(EnvError, match="ud800") as caught:
+            play(Game(kind()), 5)
+        str(caught.value).encode()
+
+
+def test_closing_is_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    closed: list[bool] = []
+    Game(Lone(close=lambda: closed.append(True))).close()
+    Game(Lone(close=_exit)).close()
+    Game(Lone(close=lambda: 1 / 0)).close()
+    assert closed == [True]
+    assert capsys.readouterr() == ("", "")
