@@ -11,7 +11,6 @@ from msgspec import Meta
 
 from decentral.agents.schedule import Schedule
 
-
 Positive = Annotated[float, Meta(gt=0, lt=1e6)]
 
 

@@ -98,8 +98,8 @@ class Learner:
         norm = torch.nn.utils.clip_grad_norm_(list(self._trained.values()), config.clip)
         if not torch.isfinite(norm):
             raise ModelError(
-                f"the gradient of update {self.updates} is {norm.item()}, so the step was not made; resume from the last "
-                "checkpoint with a lower lr, or in float32"
+                f"the gradient of update {self.updates} is {norm.item()}, so the step was not made; resume from the "
+                "last checkpoint with a lower lr, or in float32"
             )
         rate = rate_at(self._lr, self.updates)
         for group in self._optimiser.param_groups:
