@@ -26,7 +26,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     )
     script: Annotated[
         str,
-        Meta(description="`scripted`: `package.module:callable` or `file.py:callable`, called with the turn"),
+        Meta(description="`scripted`: `module:callable` or `file.py:callable`, from a `Turn` to one of `turn.legal`"),
     ] = ""
     weights: Annotated[
         Literal["auto", "full", "lora"],

@@ -33,7 +33,12 @@ class Checkpoints:
         """Returns the folder of one iteration. Raises RunError if it is not there."""
         place = self._place(iteration)
         if not place.is_dir():
-            have = ", ".join(map(str, self.saved())) or "none"
+            if not self.saved():
+                raise RunError(
+                    f"checkpoint {iteration} is missing in {str(self.folder)!r}, which has none yet: let the run begin "
+                    "with `decentral train --resume`"
+                )
+            have = ", ".join(map(str, self.saved()))
             raise RunError(
                 f"checkpoint {iteration} is missing in {str(self.folder)!r} (there: {have}): start the run anew with "
                 "another --out"

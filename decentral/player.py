@@ -14,12 +14,20 @@ from decentral.envs.names import load
 from decentral.envs.turn import Turn
 from decentral.errors import ConfigError, RunError
 from decentral.run import Run
+from decentral.versions import model_hashes
 
 
 def load_mind(run: Run, name: str, ask: Callable[[Turn], str] | None = None) -> Mind:
     """Returns the mind of an agent as of its newest committed checkpoint. Raises RunError, ModelError, ConfigError."""
     folder = run.checkpoint(name)
     config = run.config.agent_config(name)
+    then, now = run.versions.get("models", {}), model_hashes([config])
+    for model, found in now.items():
+        if then.get(model, found) != found:
+            raise RunError(
+                f"the run {str(run.path)!r} was started on the model {model!r} with the hash {then[model]}, which is "
+                f"now {found}: put the old weights back, or use the exported folder agents/{name}/model of the run"
+            )
     script = load(config.script, "script") if config.script else None
     mind = make_mind(name, config, run.config.seed, script=script, ask=ask)
     mind.load(folder)

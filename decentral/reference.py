@@ -5,7 +5,7 @@ from __future__ import annotations
 __all__ = ["reference"]
 
 import sys
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -41,8 +41,10 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 def _describe(struct: type[msgspec.Struct], name: str) -> str:
     kind: Any = get_type_hints(struct, include_extras=True)[name]
-    notes = get_args(kind)[1:] if get_origin(kind) is Annotated else ()
-    return next((n.description for n in notes if isinstance(n, msgspec.Meta) and n.description), "")
+    inner, *notes = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    told = next((n.description for n in notes if isinstance(n, msgspec.Meta) and n.description), "")
+    values = ", ".join(f"`{value}`" for value in get_args(inner)) if get_origin(inner) is Literal else ""
+    return f"{told}; one of {values}" if values else told
 
 
 if __name__ == "__main__":

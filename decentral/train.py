@@ -112,7 +112,11 @@ def _check(config: Config, factory: Callable[..., Any] | None, agents: tuple[str
         agent = config.agent_config(name)
         if agent.kind == "human" and config.engine == "local":
             raise ConfigError(f"agent {name!r} is human, and its own process has no terminal: use engine = 'inline'")
-        if agent.kind == "scripted" and agent.script:
+        if agent.kind == "scripted":
+            if not agent.script:
+                raise ConfigError(
+                    f"agent {name!r} is scripted and has no script: set agents.{name}.script = 'file.py:callable'"
+                )
             load(agent.script, "script")
     if config.tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise MissingExtra("tensorboard = true", "tensorboard")

@@ -10,6 +10,7 @@ __all__ = ["Game"]
 
 import contextlib
 import copy
+import traceback
 from collections.abc import Hashable, Mapping
 from typing import Any, NoReturn
 
@@ -231,7 +232,7 @@ class Game:
         return f"You are {seat.name}." if self._instructions is None else str(self._instructions(seat.id))
 
     def _distinct(self, seat: Seat, table: Mapping[str, Any], mask: Any | None) -> None:
-        """Raises Breach if a view has fewer texts than there are legal actions: a mapping hides two with one text."""
+        """Raises Breach if a view's actions are not just the legal ones: a mapping hides two with one text."""
         space = self.env.action_space(seat.id)
         if not isinstance(space, spaces.Discrete):
             return
@@ -241,6 +242,14 @@ class Game:
                 f"{seat.name!r} has {count} legal actions but only {len(table)} texts {list(table)}, so two share one",
                 "give each legal action a text of its own",
             )
+        if len(table) > count:
+            raise Breach(
+                f"the view offers {seat.name!r} {len(table)} actions and only {count} are legal",
+                "leave out those that the action mask, which the view is given, forbids",
+            )
+        for text, action in table.items():
+            if not space.contains(action):
+                raise Breach(f"the view's action {text!r} is {action!r}, which {space} does not hold", "return its own")
 
     def _fit(self, name: str, text: str) -> str:
         """Returns the nearest text that a Text action space contains; another environment gets the text as it is."""
@@ -286,7 +295,10 @@ class Game:
         if isinstance(error, EnvError):
             raise EnvError(f"{self.name}: {said(error)} ({place})") from error
         fix = f"repair it, or try it alone with decentral envs check {self.name}"
-        raise EnvError(f"{self.name}: {where} raised {type(error).__name__}: {said(error)} ({place}); {fix}") from error
+        frames = traceback.extract_tb(error.__traceback__)
+        line = f", {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+        what = f"{where} raised {type(error).__name__}: {said(error)}"
+        raise EnvError(f"{self.name}: {what} ({place}{line}); {fix}") from error
 
 
 def _well_formed(view: TextView, text: object, table: object) -> None:
@@ -299,6 +311,8 @@ def _well_formed(view: TextView, text: object, table: object) -> None:
             f"{what}.actions returned a {type(table).__name__} that is no mapping of texts to actions",
             "return a dict whose keys are str, or a Free",
         )
+    if isinstance(table, Mapping) and "" in table:
+        raise Breach(f"{what}.actions returned an empty text for an action", "give every action a text")
 
 
 def _encodable(agent: str, *texts: str) -> None:

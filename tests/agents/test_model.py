@@ -136,7 +136,7 @@ def test_a_model_whose_cache_changes_its_numbers_is_refused(tiny: Path, tmp_path
         ("you are ada meet bob", "you 3 3 bob unseen", ("north", "south", "east", "west", "stay")),
         ("You are ada.", "mine 3 other hidden", ("wait", "mine", "other")),
         ("You are player_1.", "0 0 1 0 2 0 0 0 0", ("0", "1", "3", "8")),
-        ("You are agent_0.", "0.5 -1.2 0.0 0.3", ("no action", "move left", "move right", "move down", "move up")),
+        ("You are agent_0.", "0.5 -1.2 0.0 0.3", ("left", "right", "up", "down")),
     ],
 )
 def test_pocket_plays_at_chance_and_no_action_is_out_of_reach(system: str, text: str, legal: tuple[str, ...]) -> None:
