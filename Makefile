@@ -6,7 +6,7 @@ export HF_HUB_OFFLINE = 1
 
 .PHONY: demo test
 demo: $(VENV)/.base                ## install, then train two agents on a built-in game
-	$(BIN)/decentral train meet --iterations 30 --set agent.kl=1e-3 --out runs/demo-$$(date +%Y%m%d-%H%M%S)
+	$(BIN)/decentral train meet --iterations 30 --set agent.lr=1e-3 --set agent.kl=1e-3 --out runs/demo-$$(date +%Y%m%d-%H%M%S)
 
 test: $(VENV)/.dev                 ## install, then lint, types and tests
 	$(BIN)/ruff check .

@@ -35,7 +35,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     lora_rank: Annotated[int, Meta(ge=1, description="rank of the LoRA matrices; alpha is twice the rank")] = 16
     lr: Annotated[
         Positive | Schedule | None,
-        Meta(description="AdamW learning rate, a number or a schedule; default 1e-3 for full, 2e-4 for LoRA"),
+        Meta(description="AdamW learning rate, a number or a schedule; default 5e-4 for full, 2e-4 for LoRA"),
     ] = None
     kl: Annotated[
         float, Meta(ge=0, lt=1e6, description="weight of the k3 KL to the agent's own base (CANOPY: 1e-4 to 1e-2)")

@@ -17,18 +17,16 @@ from decentral.journal import read
 def test_two_agents_learn_to_meet(tmp_path: Path) -> None:
     """A learning curve as an invariant: it is a function of the seed, never of the clock.
 
-    Success went from 23 % to 95 %, and to 95 % and 97 % with learning rates 1 % lower and higher: what rounding does on
-    other machines is less than that.
+    Measured: from 20 % to 92 % with seed 0 and from 20 % to 93 % with seed 1, after 18 iterations each; the bounds
+    leave room for what rounding does on other machines.
     """
     run = decentral.train(
         "meet",
         engine="inline",
         seed=1,
-        iterations=10,
-        groups=8,
-        group=8,
-        eval_episodes=96,
-        agent={"lr": 2e-3},
+        iterations=18,
+        eval_episodes=200,
+        agent={"lr": 1e-3, "kl": 1e-3},
         out=tmp_path / "run",
     )
     for row in run.results().to_dict("records"):
@@ -37,7 +35,7 @@ def test_two_agents_learn_to_meet(tmp_path: Path) -> None:
         assert row["last"] > 0.7
     for name in run.agents:
         learnt = run.metrics().set_index("agent").loc[name]
-        assert learnt["updates"].tolist() == list(range(1, 11))
+        assert learnt["updates"].tolist() == list(range(1, 19))
         assert learnt["entropy"].iloc[-1] < learnt["entropy"].iloc[0]
         assert learnt["kl"].iloc[0] == pytest.approx(0, abs=1e-5)
         assert learnt["kl"].iloc[-1] > 0.1

@@ -60,7 +60,7 @@ def test_a_snippet_runs(snippet: str, folder: Path) -> None:
 def test_make_knows_the_two_commands_and_the_demo_is_an_ordinary_training() -> None:
     assert [c for c in COMMANDS if c.startswith("make ")] == ["make demo", "make test"]
     said = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "decentral train meet --iterations 30 --set agent.kl=1e-3 --out runs/demo-" in said
+    assert "decentral train meet --iterations 30 --set agent.lr=1e-3 --set agent.kl=1e-3 --out runs/demo-" in said
     said = subprocess.run(["make", "-n", "test"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert all(tool in said for tool in ("ruff check", "mypy", "pytest"))
 
