@@ -93,11 +93,6 @@ class RowCache(Cache):  # type: ignore[misc]
                 kept[layer] = torch.cat([tensor, tensor.new_zeros(rows - self.rows, *tensor.shape[1:])])
         self.rows = rows
 
-    @property
-    def nbytes(self) -> int:
-        """Memory held, in bytes."""
-        return sum(kept.numel() * kept.element_size() for kept in (*self._keys, *self._values))
-
     def get_seq_length(self, layer_idx: int = 0, *_: Any) -> int:
         """Part of transformers' interface; positions are always given, so nothing may depend on it."""
         return 0
