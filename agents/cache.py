@@ -1,98 +1,136 @@
-"""The key-value cache of a batch of rows, each as long as it likes.
+"""What a rollout keeps of a batch of rows, each as long as it likes: keys, values, and a draft head's hidden states.
 
 Row r's token number p lies in slot p, so a key may be seen exactly when its slot is not after the query's position:
-one rule covers the causal order, ragged rows and whatever an earlier, longer use left in a slot. The owner keeps each
-row's length: to drop tokens it lowers the number. Knows nothing about episodes or tokens.
+one rule covers the causal order, ragged rows, rejected drafts and whatever an earlier, longer use left in a slot. The
+owner keeps each row's length: to drop tokens it lowers the number, and the slots are written again. Knows nothing about
+episodes or tokens.
 """
 
 from __future__ import annotations
 
-__all__ = ["RowCache"]
+__all__ = ["HIDDEN", "RowCache", "causal", "side_by_side"]
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import Cache
 
-_GRAIN = 64
+HIDDEN = (-1, 0)
+"""The field of hidden states; layer l's keys and values are (l, 0) and (l, 1)."""
+Field = tuple[int, int]
+
+_GRAIN = 32
 
 
 class RowCache(Cache):  # type: ignore[misc]
-    """Keys and values per layer: (rows, heads, slots, head width), grown on demand."""
+    """Fields of (rows, slots, ...), grown on demand."""
 
     def __init__(self, rows: int) -> None:
         super().__init__(layers=[])
         self.rows = rows
-        self._keys: list[Tensor] = []
-        self._values: list[Tensor] = []
-        self._aim: tuple[Tensor | slice, Tensor | slice, int] = (slice(0), slice(0), 0)
+        self.slots = 0
+        self._kept: dict[Field, Tensor] = {}
+        self._aimed: tuple[Sequence[int], int] = ((), 0)
+        self._rows: Tensor | slice = slice(0)
+        self._first = torch.zeros(0, 1, dtype=torch.long)
+        self._places: Tensor | slice = slice(0)
+        self._seen = 0
+        self._flat = torch.zeros(0, dtype=torch.long)
 
-    def aim(self, rows: Tensor | slice, positions: Tensor | slice, seen: int) -> None:
-        """Says where the next forward writes and reads.
+    def aim(self, rows: Sequence[int], positions: Tensor | slice, seen: int) -> None:
+        """Says where what follows is written and read.
 
         Args:
-            rows: (B,) row numbers, or a slice of rows, which is read without a copy.
+            rows: B row numbers; where they lie side by side, nothing is copied.
             positions: (B, n) slots of the new tokens, or one slice that is the same for every row.
-            seen: how many slots, from the first, the attention reads.
+            seen: how many slots, from the first, are read.
         """
-        self._aim = (rows, positions, seen)
-        for layer in range(len(self._keys)):
-            self._reserve(layer, seen)
+        if seen > self.slots:
+            self._resize(-(-max(seen, self.slots * 5 // 4) // _GRAIN) * _GRAIN)
+        if self._aimed != (rows, self.slots):
+            self._aimed = rows, self.slots
+            self._rows = slice(rows[0], rows[0] + len(rows)) if side_by_side(rows) else torch.tensor(rows)
+            self._first = torch.tensor([[row * self.slots] for row in rows])
+        self._places, self._seen = positions, seen
+        if isinstance(positions, Tensor):
+            self._flat = (self._first.to(positions.device) + positions).flatten()
 
-    def _reserve(self, layer: int, seen: int) -> None:
-        for kept in (self._keys, self._values):
-            have = kept[layer].shape[2]
-            if have < seen:
-                more = -(-max(seen, have * 3 // 2) // _GRAIN) * _GRAIN - have
-                kept[layer] = torch.nn.functional.pad(kept[layer], (0, 0, 0, more))
+    def write(self, field: Field, new: Tensor) -> None:
+        """Puts (B, n, ...) at the aim."""
+        kept = self._kept.get(field)
+        if kept is None:
+            kept = self._kept[field] = new.new_zeros(self.rows, self.slots, *new.shape[2:])
+        if isinstance(self._places, slice):
+            kept[self._rows, self._places] = new
+        else:
+            kept.flatten(0, 1).index_copy_(0, self._flat, new.flatten(0, 1))
+
+    def read(self, field: Field) -> Tensor:
+        """Returns (B, seen, ...): what the aimed rows may look at."""
+        return self._kept[field][self._rows, : self._seen]
+
+    def take(self, field: Field) -> Tensor:
+        """Returns (B, n, ...) from the slots at the aim, which must be given as a tensor."""
+        assert isinstance(self._places, Tensor)
+        kept = self._kept[field]
+        return kept.flatten(0, 1)[self._flat].view(*self._places.shape, *kept.shape[2:])
 
     def update(
         self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any
     ) -> tuple[Tensor, Tensor]:
-        """Writes (B, heads, n, width) at the aim and returns what the aimed rows may look at."""
-        rows, positions, seen = self._aim
-        if layer_idx == len(self._keys):
-            for side, new in ((self._keys, key_states), (self._values, value_states)):
-                slots = -(-seen // _GRAIN) * _GRAIN
-                side.append(new.new_zeros(self.rows, new.shape[1], slots, new.shape[3]))
-        found: list[Tensor] = []
-        for kept, new in ((self._keys[layer_idx], key_states), (self._values[layer_idx], value_states)):
-            if isinstance(positions, slice):
-                kept[rows, :, positions] = new
-            else:
-                row = torch.arange(rows.start, rows.stop, device=new.device) if isinstance(rows, slice) else rows
-                kept[row[:, None], :, positions] = new.transpose(1, 2)
-            found.append(kept[rows, :, :seen])
+        """Writes (B, heads, n, width) of one layer and returns its keys and values, as transformers asks for them."""
+        found = []
+        for side, new in enumerate((key_states, value_states)):
+            self.write((layer_idx, side), new.transpose(1, 2))
+            found.append(self.read((layer_idx, side)).transpose(1, 2))
         return found[0], found[1]
 
     def copy(self, source: int, targets: Tensor, length: int) -> None:
         """Gives the (T,) target rows the first ``length`` slots of one row: a common prefix is computed once."""
-        for kept in (*self._keys, *self._values):
-            kept[targets, :, :length] = kept[source, :, :length].clone()
+        for kept in self._kept.values():
+            kept[targets, :length] = kept[source, :length].clone()
 
     def gather(self, rows: Tensor) -> RowCache:
         """Returns a copy of some rows, contiguous, for a stretch of decoding."""
         part = RowCache(len(rows))
-        part._keys = [kept.index_select(0, rows) for kept in self._keys]
-        part._values = [kept.index_select(0, rows) for kept in self._values]
+        part.slots = self.slots
+        part._kept = {field: kept.index_select(0, rows) for field, kept in self._kept.items()}
         return part
 
     def put(self, rows: Tensor, part: RowCache) -> None:
         """Writes gathered rows back."""
-        for layer in range(len(self._keys)):
-            slots = part._keys[layer].shape[2]
-            self._reserve(layer, slots)
-            self._keys[layer][rows, :, :slots] = part._keys[layer]
-            self._values[layer][rows, :, :slots] = part._values[layer]
+        if part.slots > self.slots:
+            self._resize(part.slots)
+        for field, new in part._kept.items():
+            if field not in self._kept:
+                self._kept[field] = new.new_zeros(self.rows, self.slots, *new.shape[2:])
+            self._kept[field][rows, : part.slots] = new
 
     def grow(self, rows: int) -> None:
         """Makes room for ``rows`` rows."""
-        for kept in (self._keys, self._values):
-            for layer, tensor in enumerate(kept):
-                kept[layer] = torch.cat([tensor, tensor.new_zeros(rows - self.rows, *tensor.shape[1:])])
+        for field, kept in self._kept.items():
+            self._kept[field] = torch.cat([kept, kept.new_zeros(rows - self.rows, *kept.shape[1:])])
         self.rows = rows
+
+    def _resize(self, slots: int) -> None:
+        for field, kept in self._kept.items():
+            self._kept[field] = torch.cat([kept, kept.new_zeros(self.rows, slots - self.slots, *kept.shape[2:])], 1)
+        self.slots = slots
 
     def get_seq_length(self, layer_idx: int = 0, *_: Any) -> int:
         """Part of transformers' interface; positions are always given, so nothing may depend on it."""
         return 0
+
+
+def side_by_side(rows: Sequence[int]) -> bool:
+    """Says whether row numbers follow each other without a gap."""
+    return all(b - a == 1 for a, b in pairwise(rows))
+
+
+def causal(positions: Tensor, seen: int, dtype: torch.dtype) -> Tensor:
+    """Returns the (B, 1, n, seen) mask to be added to attention scores: 0 where slot <= position, else -inf."""
+    hidden = torch.arange(seen, device=positions.device) > positions[:, None, :, None]
+    return torch.zeros(hidden.shape, dtype=dtype, device=hidden.device).masked_fill_(hidden, -torch.inf)

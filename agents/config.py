@@ -66,3 +66,25 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ge=0, description="most tokens (rows x longest) per forward of an update; 0: 16384 for full, 1024 for LoRA"
         ),
     ] = 0
+    draft: Annotated[
+        Literal["auto", "plain", "rejection", "target_only"],
+        Meta(
+            description="how text is sampled; `plain`: a token per forward; `rejection`, `target_only`: a draft head "
+            "proposes, the model verifies, with the same distribution; `auto`: `rejection` where the model has a head"
+        ),
+    ] = "auto"
+    draft_head: Annotated[
+        str, Meta(description="folder of a draft head that `decentral mtp train` made; empty: the one beside the model")
+    ] = ""
+    draft_tokens: Annotated[
+        int, Meta(ge=0, le=8, description="tokens drafted at once; 0: as many as pay, by acceptance and measured costs")
+    ] = 0
+    draft_retrain: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="the head is trained on the agent's own text after an update that leaves its acceptance below "
+            "this; 0: never (Bebop: retraining brings nothing)",
+        ),
+    ] = 0.0

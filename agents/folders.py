@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["POCKET", "model_folder", "smollm2_cache", "weights_hash"]
+__all__ = ["POCKET", "head_folder", "model_folder", "smollm2_cache", "weights_hash"]
 
 import hashlib
 import os
@@ -20,6 +20,11 @@ def smollm2_cache() -> Path:
 def model_folder(name: str) -> Path:
     """Returns the folder that a model name stands for, whether or not it exists."""
     return {"pocket": POCKET, "smollm2": smollm2_cache()}.get(name, Path(name))
+
+
+def head_folder(model: str, configured: str = "") -> Path:
+    """Returns where a model's draft head is, or would be: as configured, else in a folder of the model's."""
+    return Path(configured) if configured else model_folder(model) / "mtp"
 
 
 def weights_hash(name: str) -> str:

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from decentral.agents.config import AgentConfig
+from decentral.agents.draft_watch import DraftWatch
+from decentral.agents.drafting import make_drafter
 from decentral.agents.draws import name_word
 from decentral.agents.learner import Learner, Play
 from decentral.agents.mind import Ended, Metrics, Phase, Request
@@ -24,7 +26,9 @@ class LanguageAgent:
         """Loads the model. Raises ModelError, ConfigError."""
         self.config = config
         self.policy = Policy(config, seed ^ name_word(name) & 0x7FFFFFFF)
-        self.rollouts = Rollouts(self.policy, seed, name_word(name), config.reasoning_tokens)
+        self.drafter = make_drafter(self.policy, config)
+        self.rollouts = Rollouts(self.policy, seed, name_word(name), config.reasoning_tokens, self.drafter)
+        self._watch = DraftWatch(self.drafter, config) if self.drafter else None
         self._learner = Learner(self.policy, config) if self.policy.learning else None
         self._phase = Phase("eval", 0)
         self._plays: dict[int, Play] = {}
@@ -37,8 +41,10 @@ class LanguageAgent:
     def begin(self, phase: Phase) -> None:
         self._phase = phase
         self._plays = {}
-        self._tally = _Tally(sampled=self.rollouts.sampled)
+        self._tally = _Tally(sampled=self.rollouts.spent.tokens)
         self.rollouts.clear(self.config.temperature if phase.kind == "train" else 1.0)
+        if self._watch:
+            self._watch.begin()
 
     def act(self, requests: Sequence[Request]) -> list[str]:
         started = time.perf_counter()
@@ -57,11 +63,16 @@ class LanguageAgent:
                 self._plays[over.episode] = Play(stream, over.group, over.outcome.total)
 
     def update(self) -> Metrics:
-        figures = self._tally.figures(self.rollouts.sampled)
+        figures = self._tally.figures(self.rollouts.spent.tokens)
+        if self._watch:
+            figures |= self._watch.played()
         due = (self._phase.iteration + 1) % self.config.update_every == 0
         if self._learner and self._phase.kind == "train" and due:
             started = time.perf_counter()
             figures |= self._learner.step([self._plays[episode] for episode in sorted(self._plays)])
+            if self._watch:
+                chunks = [chunk for episode in sorted(self._plays) for chunk in self._plays[episode].stream.chunks]
+                figures |= self._watch.updated(chunks)
             figures["update_s"] = time.perf_counter() - started
         self._plays = {}
         return figures
@@ -69,13 +80,20 @@ class LanguageAgent:
     def save(self, folder: Path) -> None:
         if self._learner:
             self._learner.save(folder)
+        if self._watch:
+            self._watch.save(folder)
 
     def load(self, folder: Path) -> None:
         if self._learner:
             self._learner.load(folder)
+        if self._watch:
+            self._watch.load(folder)
 
     def export(self, folder: Path) -> None:
         self.policy.export(folder)
+        if self.drafter:
+            self.drafter.head.save(folder / "mtp")
+            self.drafter.pace.known.save(folder / "mtp")
 
     def describe(self, episode: int) -> Stream | None:
         """Returns the stream of an open episode, or none."""

@@ -1,13 +1,13 @@
-"""The forward pass of a Llama written out for rollouts, where a small model spends its time in Python.
+"""The forward pass of a Llama for rollouts, made of written-out blocks.
 
-Same weights, same numbers as transformers' (a test pins them to each other), a third of the calls: query, key and value
-are one product, gate and up another, and rotation is three. The joint weights *are* the module's parameters, which
-become views into them, so an optimiser step is seen at once. Serves plain Llama models; ``serves`` says which.
+Same weights, same numbers as transformers' (a test pins them to each other). The joint weights *are* the module's
+parameters, which become views into them, so an optimiser step is seen at once. Serves plain Llama models; ``serves``
+says which.
 """
 
 from __future__ import annotations
 
-__all__ = ["LeanLlama", "serves"]
+__all__ = ["LeanLlama", "cached", "serves"]
 
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from decentral.agents.block import Attend, Block, Rope, Shape, rms_norm
 from decentral.agents.cache import RowCache
 
 
@@ -37,50 +38,42 @@ class LeanLlama:
     def __init__(self, model: Any, window: int) -> None:
         """Joins the projections of ``model``, whose parameters become views; ``window`` bounds the positions."""
         config, trunk = model.config, model.model
-        self._heads = config.num_attention_heads
-        self._groups = config.num_key_value_heads
-        self._width = trunk.layers[0].self_attn.head_dim
-        self._eps = config.rms_norm_eps
+        width = trunk.layers[0].self_attn.head_dim
+        self._shape = Shape(config.num_attention_heads, config.num_key_value_heads, width, config.rms_norm_eps)
         self._trunk = trunk
-        self._head = model.lm_head
-        self._joint = [
-            (
+        self._blocks = [
+            Block(
+                layer.input_layernorm.weight,
                 _join(layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj),
+                layer.self_attn.o_proj.weight,
+                layer.post_attention_layernorm.weight,
                 _join(layer.mlp.gate_proj, layer.mlp.up_proj),
+                layer.mlp.down_proj.weight,
+                self._shape,
             )
             for layer in trunk.layers
         ]
-        device = trunk.embed_tokens.weight.device
-        angle = torch.arange(window, device=device)[:, None] * trunk.rotary_emb.inv_freq.float().to(device)[None]
-        scale = trunk.rotary_emb.attention_scaling
-        dtype = trunk.embed_tokens.weight.dtype
-        self._cos = (torch.cat([angle, angle], -1).cos() * scale).to(dtype)[:, None]
-        self._sin = (torch.cat([-angle.sin(), angle.sin()], -1) * scale).to(dtype)[:, None]
+        self._rope = Rope.of(trunk, window)
 
-    def __call__(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: RowCache, keep: Any) -> Tensor:
-        """Arguments and result as in ``Policy.forward``."""
-        b, n = ids.shape
-        rotated = self._heads + self._groups
-        cos, sin = self._cos[positions], self._sin[positions]  # (B, n, 1, D)
-        x = F.embedding(ids, self._trunk.embed_tokens.weight)  # (B, n, H)
-        for number, (layer, (qkv_weight, gate_up_weight)) in enumerate(zip(self._trunk.layers, self._joint)):
-            h = self._norm(x, layer.input_layernorm)
-            qkv = F.linear(h, qkv_weight).view(b, n, rotated + self._groups, self._width)
-            qk = qkv[:, :, :rotated]
-            qk = torch.addcmul(qk * cos, qk.roll(self._width // 2, -1), sin)
-            query, key = qk[:, :, : self._heads].transpose(1, 2), qk[:, :, self._heads :].transpose(1, 2)
-            keys, values = cache.update(key, qkv[:, :, rotated:].transpose(1, 2), number)
-            seen = F.scaled_dot_product_attention(
-                query, keys, values, attn_mask=mask, enable_gqa=self._groups != self._heads
-            )
-            x = x + F.linear(seen.transpose(1, 2).reshape(b, n, -1), layer.self_attn.o_proj.weight)
-            gate, up = F.linear(self._norm(x, layer.post_attention_layernorm), gate_up_weight).chunk(2, -1)
-            x = x + F.linear(F.silu(gate) * up, layer.mlp.down_proj.weight)
-        x = x[:, -keep:] if isinstance(keep, int) else x[:, keep]
-        return F.linear(self._norm(x, self._trunk.norm), self._head.weight)
+    def __call__(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: RowCache) -> Tensor:
+        """Arguments as in ``Policy.hidden_cached``; returns (B, n, H), after the final norm."""
+        rotation = self._rope.at(positions)
+        x = F.embedding(ids, self._trunk.embed_tokens.weight)
+        for number, block in enumerate(self._blocks):
+            x = block(x, rotation, cached(cache, number, mask))
+        return rms_norm(x, self._trunk.norm.weight, self._shape.eps)
 
-    def _norm(self, x: Tensor, module: Any) -> Tensor:
-        return F.rms_norm(x, x.shape[-1:], module.weight, self._eps)
+
+def cached(cache: RowCache, layer: int, mask: Tensor) -> Attend:
+    """Returns attention of new tokens to what a cache holds of their rows, themselves included."""
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        keys, values = cache.update(key, value, layer)
+        return F.scaled_dot_product_attention(
+            query, keys, values, attn_mask=mask, enable_gqa=query.shape[1] != keys.shape[1]
+        )
+
+    return attend
 
 
 def _join(*modules: Any) -> Tensor:

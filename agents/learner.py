@@ -15,15 +15,15 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from decentral.agents.config import AgentConfig
 from decentral.agents.credit import Credit, Plays, chain, group_advantage
 from decentral.agents.mind import Metrics
+from decentral.agents.moments import load_optimiser, read_tensors, save_optimiser
 from decentral.agents.policy import Policy
 from decentral.agents.schedule import rate_at
-from decentral.agents.scoring import pack, score
+from decentral.agents.scoring import needed, pack, score
 from decentral.agents.stream import Stream
 from decentral.errors import ModelError
 
@@ -76,7 +76,7 @@ class Learner:
         first = np.cumsum([0, *(len(chunk.choices) for chunk in chunks)])
         total: dict[str, float] = dict.fromkeys(("loss", "kl", "entropy", "ratio_mean", "clip_fraction", "drift"), 0.0)
         self._optimiser.zero_grad(set_to_none=True)
-        for batch in pack(chunks, self._tokens):
+        for batch in pack([needed(chunk) for chunk in chunks], self._tokens):
             part = [chunks[i] for i in batch]
             index = torch.from_numpy(np.concatenate([np.arange(first[i], first[i + 1]) for i in batch]))
             scores = score(policy.forward, part, config.temperature, policy.device)
@@ -117,22 +117,11 @@ class Learner:
     def save(self, folder: Path) -> None:
         """Writes the trained weights and the optimiser's moments as safetensors."""
         save_file({name: p.detach().contiguous() for name, p in self._trained.items()}, folder / "weights.safetensors")
-        moments: dict[str, torch.Tensor] = {}
-        for name, p in self._trained.items():
-            for key, value in self._optimiser.state.get(p, {}).items():
-                moments[f"{key}/{name}"] = torch.as_tensor(value).detach().contiguous()
-        moments["updates"] = torch.tensor(self.updates)
-        save_file(moments, folder / "optimiser.safetensors")
+        save_optimiser(self._optimiser, self._trained, folder / "optimiser.safetensors", self.updates)
 
     def load(self, folder: Path) -> None:
         """Restores what ``save`` wrote. Raises ModelError."""
-        try:
-            weights = load_file(folder / "weights.safetensors")
-            moments = load_file(folder / "optimiser.safetensors")
-        except (OSError, SafetensorError) as error:
-            raise ModelError(
-                f"checkpoint {folder} cannot be read ({error}); remove it, and the one before it is taken"
-            ) from error
+        weights = read_tensors(folder / "weights.safetensors")
         if weights.keys() != self._trained.keys():
             raise ModelError(
                 f"checkpoint {folder} holds other parameters than model {self._policy.name!r}; resume with its config"
@@ -140,9 +129,4 @@ class Learner:
         with torch.no_grad():
             for name, p in self._trained.items():
                 p.copy_(weights[name])
-        self.updates = int(moments.pop("updates"))
-        self._optimiser.state.clear()
-        for key, value in moments.items():
-            kind, name = key.split("/", 1)
-            p = self._trained[name]
-            self._optimiser.state[p][kind] = value if kind == "step" else value.to(p.device)
+        self.updates = load_optimiser(self._optimiser, self._trained, folder / "optimiser.safetensors")

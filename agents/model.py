@@ -49,7 +49,9 @@ def load_model(name: str, dtype: str = "auto", device: str = "cpu") -> Any:
         )
     small = sum(p.numel() for p in model.parameters()) < SMALL
     wanted = torch.float32 if dtype == "float32" or (dtype == "auto" and small) else torch.bfloat16
-    return model.to(device=device, dtype=wanted).eval()
+    for parameter in model.parameters():  # and not the buffers: rotary frequencies must keep float32
+        parameter.data = parameter.data.to(wanted)
+    return model.to(device=device).eval()
 
 
 def _load(name: str, auto: str) -> Any:
@@ -83,6 +85,7 @@ def _smollm2() -> Path:
 
     folder, file = str(found[0].parent), found[0].name
     read = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file, dtype=torch.bfloat16)
+    del read.config.quantization_config  # the weights were unpacked
     fresh = AutoModelForCausalLM.from_config(read.config, dtype=torch.bfloat16)
     fresh.load_state_dict(read.state_dict())
     cache.parent.mkdir(parents=True, exist_ok=True)

@@ -9,18 +9,19 @@ __all__ = ["Policy"]
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from decentral.agents.cache import RowCache
+from decentral.agents.cache import RowCache, causal
 from decentral.agents.config import AgentConfig
 from decentral.agents.format import Format
 from decentral.agents.lean import LeanLlama, serves
 from decentral.agents.model import SMALL, load_model, load_tokenizer
+from decentral.agents.trunk import Trunk
 from decentral.errors import ConfigError, ModelError
 
 _WINDOW = 1024
@@ -51,6 +52,9 @@ class Policy:
         elif self.learning and config.kl > 0:
             self._base = copy.deepcopy(self.model).requires_grad_(False)
         self._lean = LeanLlama(self.model, self.window) if not self.lora and serves(self.model) else None
+        self.trunk: Trunk | None = None
+        with suppress(ModelError):
+            self.trunk = self.shared()
         self._prove()
 
     def forward(self, ids: Tensor, positions: Tensor, keep: Any) -> Tensor:
@@ -66,24 +70,40 @@ class Policy:
         """
         return self._run(self.model, ids, positions, None, None, keep)
 
-    def forward_cached(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: RowCache, keep: Any) -> Tensor:
+    def forward_cached(
+        self, ids: Tensor, positions: Tensor, mask: Tensor, cache: RowCache, keep: Any
+    ) -> tuple[Tensor, Tensor | None]:
         """Runs the model over new tokens of rows in a cache, without gradients.
 
         Args:
             ids: (B, n) token ids, padded on the right with anything.
             positions: (B, n) positions; a padded token's is larger than any real one of its row.
-            mask: (B, 1, n, S) True where a query may look.
+            mask: (B, 1, n, S) added to attention scores: 0 where a query may look, else -inf.
             cache: aimed at the rows and slots of these tokens.
             keep: as in ``forward``.
+
+        Returns:
+            (B, K, V) logits, and the (B, n, H) hidden states after the final norm if a draft head can use them.
         """
         positions = positions.clamp(max=self.window - 1)  # only padding lies beyond
+        if self.trunk is None:
+            return self._run(self.model, ids, positions, mask, cache, keep), None
         if self._lean:
-            return self._lean(ids, positions, mask, cache, keep)
-        return self._run(self.model, ids, positions, mask, cache, keep)
+            hidden = self._lean(ids, positions, mask, cache)
+        else:
+            hidden = self.trunk.hidden(ids, positions, attention_mask=mask, cache=cache, use_cache=True)
+        return self.trunk.logits(hidden[:, -keep:] if isinstance(keep, int) else hidden[:, keep]), hidden
+
+    def shared(self) -> Trunk:
+        """Returns what a draft head shares of the model. Raises ModelError for one that can have no head."""
+        return self.trunk or Trunk(self.model, self.name)
 
     def _prove(self) -> None:
         """Raises ModelError unless ragged rows in the cache give the logits that whole rows give."""
-        ids = torch.arange(20, device=self.device).view(2, 10) % self.model.config.vocab_size
+        size = self.model.config.vocab_size
+        ids = (torch.arange(20, device=self.device) * size // 20).view(
+            2, 10
+        )  # ordinary tokens: special ones are chaotic
         at = torch.arange(10, device=self.device).expand(2, -1)
         cache = RowCache(2)
         try:
@@ -93,9 +113,11 @@ class Policy:
                     positions = torch.tensor(starts, device=self.device)[:, None] + at[:, :width]
                     new = ids.gather(1, positions.clamp(max=9))
                     seen = max(starts) + width
-                    cache.aim(slice(0, 2), positions, seen)
-                    mask = torch.arange(seen, device=self.device) <= positions[:, None, :, None]
-                    pieces = self.forward_cached(new, positions, mask, cache, torch.tensor([2, 5], device=self.device))
+                    cache.aim((0, 1), positions, seen)
+                    mask = causal(positions, seen, self.model.dtype)
+                    pieces, _ = self.forward_cached(
+                        new, positions, mask, cache, torch.tensor([2, 5], device=self.device)
+                    )
             off = (pieces.float()[[0, 1], [1, 0]] - whole[:, 0]).abs().max().item() / whole.abs().max().item()
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
             raise ModelError(

@@ -7,91 +7,81 @@ distribution it was drawn from. Knows nothing about environments, rewards or lea
 
 from __future__ import annotations
 
-__all__ = ["Rollouts"]
+__all__ = ["Rollouts", "Spent"]
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from decentral.agents.cache import RowCache
-from decentral.agents.distribution import entropy, pick, restricted
-from decentral.agents.draws import Words, fold, uniform
+from decentral.agents.cache import HIDDEN, RowCache, causal, side_by_side
+from decentral.agents.distribution import entropy, pick, probabilities, restricted
+from decentral.agents.drafter import Drafter
+from decentral.agents.draws import fold, uniform
 from decentral.agents.format import Kind
 from decentral.agents.policy import Policy
+from decentral.agents.row import Row, Span
 from decentral.agents.rules import FreeRule, LegalRule, Rule
-from decentral.agents.stream import Choice, Segment, Stream
+from decentral.agents.stream import Segment, Stream
 from decentral.envs.turn import Turn
 
 
 @dataclass(slots=True)
-class _Row:
-    """An open episode: its stream, its row of the cache, and how much of the open chunk lies there."""
+class Spent:
+    """What an engine did since it was made, and the seconds that went into it."""
 
-    stream: Stream
-    slot: int
-    episode: int
-    cached: int = 0
-    key: Words = field(default_factory=lambda: np.zeros(1, dtype=np.uint64))
-    position: int = 0
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A segment being sampled."""
-
-    row: _Row
-    rule: Rule
-    ids: list[int] = field(default_factory=list)
-    logp: list[float] = field(default_factory=list)
-    entropy: list[float] = field(default_factory=list)
-
-    def take(self, token: int, logp: float, nats: float, allowed: tuple[int, ...] | None, forced: bool) -> None:
-        stream = self.row.stream
-        if not forced:
-            stream.chunks[-1].choices.append(Choice(len(stream.ids), stream.turns, allowed, logp, nats))
-        stream.ids.append(token)
-        self.ids.append(token)
-        self.logp.append(logp)
-        self.entropy.append(nats)
-        self.row.position += 1
-        self.rule.push(token)
-
-    def run_forced(self) -> bool:
-        """Takes tokens that have no alternative; returns whether a choice is left to make."""
-        while (allowed := self.rule.allowed) is not None and len(allowed) == 1:
-            self.take(allowed[0], 0.0, 0.0, allowed, forced=True)
-        return allowed is None or len(allowed) > 1
+    tokens: int = 0
+    """Drawn or accepted; forced tokens do not count."""
+    forwards: int = 0
+    """Of the policy."""
+    rows: int = 0
+    """Rows times steps: tokens that plain sampling would have drawn in as many steps."""
+    draft_s: float = 0.0
+    read_s: float = 0.0
+    choose_s: float = 0.0
 
 
 class Rollouts:
     """Open episodes of one agent and the cache they share."""
 
-    def __init__(self, policy: Policy, seed: int, agent: int, reasoning_tokens: int = 0) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        seed: int,
+        agent: int,
+        reasoning_tokens: int = 0,
+        drafter: Drafter | None = None,
+        ends: bool = True,
+    ) -> None:
         """
         Args:
             policy: whose weights play.
             seed: of the run; with ``agent``, a word for the agent's name, it keys every draw.
             reasoning_tokens: scratch tokens sampled before each action.
+            drafter: proposes tokens, so that one forward may yield several; none: plain sampling.
+            ends: whether the end token ends a free text; else each has its full length, for measurements.
         """
         self.policy = policy
         self.temperature = 1.0
-        self.sampled = 0
-        """Tokens drawn since the engine was made; forced tokens do not count."""
+        self.drafter = drafter
+        self.spent = Spent()
         self._key = fold(seed, agent)
         self._reasoning = reasoning_tokens
-        self._rows: dict[int, _Row] = {}
+        self._ends = ends
+        self._rows: dict[int, Row] = {}
         self._free: list[int] = []
         self._cache = RowCache(0)
 
     def clear(self, temperature: float) -> None:
         """Forgets every open episode; the weights may change now."""
         self.temperature = temperature
+        if self.drafter:
+            self.drafter.refresh(temperature)
         self._rows.clear()
         self._cache = RowCache(0)
         self._free = []
@@ -112,14 +102,14 @@ class Rollouts:
     def play(self, episodes: Sequence[int], turns: Sequence[Turn]) -> list[str]:
         """Reads each episode's new turn, samples an optional scratch text and an action, and returns the actions."""
         fmt = self.policy.format
-        rows = [self._open(episode) for episode in episodes]
+        rows = self._open(episodes)
         for row, turn in zip(rows, turns):
-            self._read(row, turn)
+            self._append(row, turn)
         with torch.inference_mode():
             if self._reasoning:
-                self._segment(rows, turns, "reasoning", [FreeRule(fmt.end, self._reasoning) for _ in rows])
+                self._segment(rows, turns, "reasoning", [self._free_rule(self._reasoning) for _ in rows])
             rules: list[Rule] = [
-                LegalRule(fmt.trie(turn.legal)) if turn.legal else FreeRule(fmt.end, turn.free) for turn in turns
+                LegalRule(fmt.trie(turn.legal)) if turn.legal else self._free_rule(turn.free) for turn in turns
             ]
             texts = self._segment(rows, turns, "action", rules)
         for row in rows:
@@ -129,18 +119,22 @@ class Rollouts:
             for turn, rule, text in zip(turns, rules, texts)
         ]
 
-    def _open(self, episode: int) -> _Row:
-        row = self._rows.get(episode)
-        if row is None:
-            if not self._free:
-                have = self._cache.rows
-                self._cache.grow(max(8, 2 * have))
-                self._free = list(range(have, self._cache.rows))
-            stream = Stream(self.policy.window, self.policy.format.start)
-            row = self._rows[episode] = _Row(stream, heapq.heappop(self._free), episode)
-        return row
+    def _free_rule(self, most: int) -> Rule:
+        return FreeRule(self.policy.format.end, most, self._ends)
 
-    def _read(self, row: _Row, turn: Turn) -> None:
+    def _open(self, episodes: Sequence[int]) -> list[Row]:
+        """Returns the rows of episodes, of which new ones take free rows of the cache."""
+        new = [episode for episode in episodes if episode not in self._rows]
+        if (more := len(new) - len(self._free)) > 0:
+            have = self._cache.rows
+            self._cache.grow(have + more)
+            self._free += range(have, have + more)
+        for episode in new:
+            stream = Stream(self.policy.window, self.policy.format.start)
+            self._rows[episode] = Row(stream, heapq.heappop(self._free), episode)
+        return [self._rows[episode] for episode in episodes]
+
+    def _append(self, row: Row, turn: Turn) -> None:
         fmt, stream = self.policy.format, row.stream
         parts: list[tuple[Kind, str]] = [("system", turn.system), ("feedback", turn.feedback)]
         for kind, text in (*((k, t) for k, t in parts if t), ("observation", turn.observation)):
@@ -150,84 +144,104 @@ class Rollouts:
         if self._reasoning:
             most += self._reasoning + 1 + len(fmt.opening("reasoning")) + len(fmt.after)
         if stream.make_room(most):
-            row.cached = 0
+            row.cached = row.headed = 0
         row.key = fold(self._key, row.episode, stream.turns)
         row.position = 0
 
-    def _segment(self, rows: Sequence[_Row], turns: Sequence[Turn], kind: Kind, rules: Sequence[Rule]) -> list[str]:
+    def _segment(self, rows: Sequence[Row], turns: Sequence[Turn], kind: Kind, rules: Sequence[Rule]) -> list[str]:
         """Samples one segment for every row and seals it in the row's stream; returns the texts."""
         fmt = self.policy.format
         opening = fmt.opening(kind)
-        drafts = [_Draft(row, rule) for row, rule in zip(rows, rules)]
+        spans = [Span(row, rule) for row, rule in zip(rows, rules)]
         for row in rows:
             row.stream.ids.extend(opening)
-        self._sample(drafts)
+        self._sample(spans)
         texts = []
-        for draft, turn in zip(drafts, turns):
-            draft.row.stream.ids.extend(fmt.after)
-            texts.append(fmt.decode(draft.ids))
+        for span, turn in zip(spans, turns):
+            span.row.stream.ids.extend(fmt.after)
+            texts.append(fmt.decode(span.ids))
             before, behind = (0.0,) * len(opening), (0.0,) * len(fmt.after)
-            draft.row.stream.seal(
+            span.row.stream.seal(
                 Segment(
                     kind,
-                    (*opening, *draft.ids, *fmt.after),
+                    (*opening, *span.ids, *fmt.after),
                     turn.round,
                     texts[-1],
                     turn.legal if kind == "action" else (),
-                    (*before, *draft.logp, *behind),
-                    (*before, *draft.entropy, *behind),
+                    (*before, *span.logp, *behind),
+                    (*before, *span.entropy, *behind),
                 )
             )
         return texts
 
-    def _sample(self, drafts: Sequence[_Draft]) -> None:
-        """Draws tokens until every draft's rule is over.
+    def _sample(self, spans: Sequence[Span]) -> None:
+        """Draws tokens until every span's rule is over.
 
         Rows that do not lie side by side are packed into a cache of their own for as long as they decode together;
         what a finished row added is put back.
         """
         cache = self._cache
-        active = [draft for draft in drafts if draft.run_forced()]
-        slots = [draft.row.slot for draft in active]
+        active = [span for span in spans if span.run_forced()]
+        slots = [span.row.slot for span in active]
         while active:
-            logits = self._logits(cache, [draft.row for draft in active], slots)
-            self._choose(logits, active)
-            going = [i for i, draft in enumerate(active) if draft.run_forced()]
+            self._advance(cache, active, slots)
+            going = [i for i, span in enumerate(active) if span.run_forced()]
             if cache is not self._cache and len(going) < len(active):
-                over = [i for i in range(len(active)) if i not in set(going)]
+                over = sorted({*range(len(active))} - {*going})
                 homes = self._index([active[i].row.slot for i in over])
                 self._cache.put(homes, cache.gather(self._index(over)))
                 cache = cache.gather(self._index(going))
                 slots = list(range(len(going)))
             else:
                 slots = [slots[i] for i in going]
-                if going and not _side_by_side(slots):
+                if going and not side_by_side(slots):
                     cache = cache.gather(self._index(slots))
                     slots = list(range(len(going)))
             active = [active[i] for i in going]
 
-    def _choose(self, logits: Tensor, drafts: Sequence[_Draft]) -> None:
-        """Draws the next token of every draft from its (B, V) logits, restricted to what its rule allows."""
-        draws = uniform(np.concatenate([d.row.key for d in drafts]), [d.row.position for d in drafts])
-        allowed = [draft.rule.allowed for draft in drafts]
+    def _advance(self, cache: RowCache, spans: Sequence[Span], slots: Sequence[int]) -> None:
+        """Draws one token for every span, or more where the drafter's proposal is accepted."""
+        started = perf_counter()
+        proposal = self.drafter.propose(cache, spans, slots) if self.drafter else None
+        drafted = perf_counter()
+        if proposal is None:
+            logits = self._logits(cache, spans, slots)
+        else:
+            logits = self._run(cache, [span.row for span in spans], slots, proposal.feeds, proposal.columns)
+        read = perf_counter()
+        if proposal is None or self.drafter is None:
+            self._choose(logits[:, 0], spans)
+            self.spent.tokens += len(spans)
+        else:
+            self.spent.tokens += self.drafter.settle(logits, proposal, spans)
+        self.spent.rows += len(spans)
+        self.spent.draft_s += drafted - started
+        self.spent.read_s += read - drafted
+        self.spent.choose_s += perf_counter() - read
+
+    def _choose(self, logits: Tensor, spans: Sequence[Span]) -> None:
+        """Draws the next token of every span from its (B, V) logits, restricted to what its rule allows."""
+        draws = uniform(np.concatenate([span.row.key for span in spans]), [span.row.position for span in spans])
+        allowed = [span.rule.allowed for span in spans]
         for free in (False, True):
             some = [i for i, ids in enumerate(allowed) if (ids is None) == free]
             if not some:
                 continue
-            part = logits if len(some) == len(drafts) else logits[self._index(some)]
+            part = logits if len(some) == len(spans) else logits[self._index(some)]
             logp, tokens = restricted(part, [allowed[i] for i in some], self.temperature)
-            column = pick(logp, torch.from_numpy(draws[some]).to(logp.device))
+            p = probabilities(logp)
+            column = pick(p, torch.from_numpy(draws[some]).to(logp.device))
             token = column if tokens is None else tokens.gather(1, column[:, None])[:, 0]
             taken = logp.gather(1, column[:, None])[:, 0]
-            for i, t, lp, nats in zip(some, token.tolist(), taken.tolist(), entropy(logp).tolist()):
-                drafts[i].take(t, lp, nats, allowed[i], forced=False)
-            self.sampled += len(some)
+            for i, t, lp, nats in zip(some, token.tolist(), taken.tolist(), entropy(logp, p).tolist()):
+                spans[i].take(t, lp, nats, allowed[i], forced=False)
 
-    def _logits(self, cache: RowCache, rows: Sequence[_Row], slots: Sequence[int]) -> Tensor:
-        """Feeds every row what its cache lacks and returns the (B, V) logits after its last token.
+    def _logits(self, cache: RowCache, spans: Sequence[Span], slots: Sequence[int]) -> Tensor:
+        """Feeds every row what its cache lacks and returns the (B, 1, V) logits after its last token.
 
         Rows whose cache is empty and whose tokens are equal, as at the start of a group, are computed once.
         """
+        rows = [span.row for span in spans]
         first: dict[tuple[int, ...], int] = {}
         source = list(range(len(rows)))
         for i, row in enumerate(rows):
@@ -235,44 +249,54 @@ class Rollouts:
                 source[i] = first.setdefault(tuple(row.stream.ids), i)
         leaders = [i for i in range(len(rows)) if source[i] == i]
         if len(leaders) == len(rows):
-            return self._run(cache, rows, slots)
-        logits = self._run(cache, [rows[i] for i in leaders], [slots[i] for i in leaders])
+            return self._read(cache, rows, slots)
+        logits = self._read(cache, [rows[i] for i in leaders], [slots[i] for i in leaders])
         for leader in {source[i] for i in range(len(rows)) if source[i] != i}:
+            row = rows[leader]
+            if self.drafter and spans[leader].rule.ahead > 2:
+                self.drafter.read(cache, [row], [slots[leader]])
             twins = [i for i in range(len(rows)) if source[i] == leader and i != leader]
-            cache.copy(slots[leader], self._index([slots[i] for i in twins]), rows[leader].cached)
+            cache.copy(slots[leader], self._index([slots[i] for i in twins]), row.cached)
             for i in twins:
-                rows[i].cached = rows[leader].cached
+                rows[i].cached, rows[i].headed = row.cached, row.headed
         place = {leader: column for column, leader in enumerate(leaders)}
         return logits[self._index([place[leader] for leader in source])]
 
-    def _run(self, cache: RowCache, rows: Sequence[_Row], slots: Sequence[int]) -> Tensor:
-        news = [row.stream.ids[row.cached :] for row in rows]
-        counts = [len(new) for new in news]
-        width = max(counts)
+    def _read(self, cache: RowCache, rows: Sequence[Row], slots: Sequence[int]) -> Tensor:
+        """Reads everything that is pending; returns the (B, 1, V) logits after it."""
+        feeds = [row.stream.ids[row.cached :] for row in rows]
+        logits = self._run(cache, rows, slots, feeds, [[len(feed) - 1] for feed in feeds])
+        for row, feed in zip(rows, feeds):
+            row.cached += len(feed)
+        return logits
+
+    def _run(
+        self,
+        cache: RowCache,
+        rows: Sequence[Row],
+        slots: Sequence[int],
+        feeds: Sequence[Sequence[int]],
+        columns: Sequence[Sequence[int]],
+    ) -> Tensor:
+        """Runs the policy over a feed per row; returns the (B, K, V) logits after the K columns of each."""
+        width = max(map(len, feeds))
         starts = np.array([row.cached for row in rows])
         seen = int(starts.max()) + width
-        ids = self._index([new + [0] * (width - len(new)) for new in news])
+        ids = self._index([[*feed, *[0] * (width - len(feed))] for feed in feeds])
         positions = self._index(starts[:, None] + np.arange(width))
-        mask = torch.arange(seen, device=ids.device) <= positions[:, None, :, None]
+        mask = causal(positions, seen, self.policy.model.dtype)
         level = bool((starts == starts[0]).all())
-        cache.aim(
-            slice(slots[0], slots[0] + len(slots)) if _side_by_side(slots) else self._index(slots),
-            slice(int(starts[0]), seen) if level else positions,
-            seen,
-        )
-        ends = sorted(set(counts))
-        keep = 1 if ends == [width] else self._index([end - 1 for end in ends])
-        logits = self.policy.forward_cached(ids, positions, mask, cache, keep)
-        for row, count in zip(rows, counts):
-            row.cached += count
-        if len(ends) == 1:
-            return logits[:, -1]
-        column = {end: i for i, end in enumerate(ends)}
-        return logits[torch.arange(len(rows), device=ids.device), self._index([column[count] for count in counts])]
+        cache.aim(slots, slice(int(starts[0]), seen) if level else positions, seen)
+        kept = sorted({column for some in columns for column in some})
+        logits, hidden = self.policy.forward_cached(ids, positions, mask, cache, self._index(kept))
+        if self.drafter and hidden is not None:
+            cache.write(HIDDEN, hidden)
+        self.spent.forwards += 1
+        if all(list(some) == kept for some in columns):
+            return logits
+        place = {column: i for i, column in enumerate(kept)}
+        at = self._index([[place[column] for column in some] for some in columns])
+        return logits[torch.arange(len(rows), device=ids.device)[:, None], at]
 
     def _index(self, values: Any) -> Tensor:
         return torch.as_tensor(values, dtype=torch.long, device=self.policy.device)
-
-
-def _side_by_side(slots: Sequence[int]) -> bool:
-    return all(b - a == 1 for a, b in pairwise(slots))

@@ -23,6 +23,11 @@ class Rule(Protocol):
         """The tokens that may come next: none for the whole vocabulary, empty when the segment is over."""
         ...
 
+    @property
+    def ahead(self) -> int:
+        """The most tokens with an alternative that may still come."""
+        ...
+
     def push(self, token: int) -> None:
         """Takes the next token."""
         ...
@@ -39,6 +44,10 @@ class LegalRule:
         return self._node.tokens
 
     @property
+    def ahead(self) -> int:
+        return self._node.choices
+
+    @property
     def action(self) -> int:
         """The index of the action that was chosen."""
         return self._node.action
@@ -50,9 +59,11 @@ class LegalRule:
 class FreeRule:
     """Lets anything come until the end token, which is forced after ``most`` tokens."""
 
-    def __init__(self, end: int, most: int) -> None:
+    def __init__(self, end: int, most: int, early: bool = True) -> None:
+        """``early``: whether the end token ends the text before; else it has its full length, for measurements."""
         self._end = end
         self._left = most
+        self._early = early
         self._over = False
 
     @property
@@ -61,6 +72,10 @@ class FreeRule:
             return ()
         return None if self._left > 0 else (self._end,)
 
+    @property
+    def ahead(self) -> int:
+        return 0 if self._over else max(0, self._left)
+
     def push(self, token: int) -> None:
+        self._over = token == self._end and (self._early or self._left <= 0)
         self._left -= 1
-        self._over = token == self._end

@@ -6,7 +6,7 @@ advantages or optimisers.
 
 from __future__ import annotations
 
-__all__ = ["Scores", "pack", "score"]
+__all__ = ["Scores", "needed", "pack", "score"]
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,21 +30,27 @@ class Scores:
     entropy: Tensor
 
 
-def pack(chunks: Sequence[Chunk], most: int) -> list[list[int]]:
-    """Splits chunks into batches of at most ``most`` padded tokens, longest together; returns indices.
+def pack(lengths: Sequence[int], most: int) -> list[list[int]]:
+    """Splits rows into batches of at most ``most`` padded tokens, longest together; returns indices.
 
-    A chunk longer than ``most`` is a batch of its own; chunks without choices are left out.
+    A row longer than ``most`` is a batch of its own; rows of no length are left out.
     """
-    lengths = {i: chunk.choices[-1].at for i, chunk in enumerate(chunks) if chunk.choices}
     batches: list[list[int]] = []
     room = 0
-    for i in sorted(lengths, key=lambda i: -lengths[i]):
-        if room <= 0 or not batches:
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if lengths[i] == 0:
+            break
+        if room <= 0:
             batches.append([])
-            room = max(1, most // max(1, lengths[i]))
+            room = max(1, most // lengths[i])
         batches[-1].append(i)
         room -= 1
     return batches
+
+
+def needed(chunk: Chunk) -> int:
+    """Returns how many tokens of a chunk must be read to score its choices."""
+    return chunk.choices[-1].at if chunk.choices else 0
 
 
 def score(forward: Forward, chunks: Sequence[Chunk], temperature: float, device: str = "cpu") -> Scores:

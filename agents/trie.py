@@ -16,14 +16,16 @@ Ids = tuple[int, ...]
 
 
 class Node:
-    """A set of actions that agree so far. ``tokens`` may come next; a leaf has none and names its ``action``."""
+    """Actions that agree so far. ``tokens``, ascending, may come next; a leaf has none and names its ``action``."""
 
-    __slots__ = ("action", "nodes", "tokens")
+    __slots__ = ("action", "choices", "nodes", "tokens")
 
     def __init__(self) -> None:
         self.tokens: Ids = ()
         self.nodes: dict[int, Node] = {}
         self.action: int = -1
+        self.choices: int = 0
+        """The most tokens with an alternative on any way down from here."""
 
 
 def build(legal: Sequence[str], encodings: Sequence[Ids]) -> Node:
@@ -48,6 +50,8 @@ def build(legal: Sequence[str], encodings: Sequence[Ids]) -> Node:
 
 
 def _freeze(node: Node) -> None:
-    node.tokens = tuple(node.nodes)
+    node.tokens = tuple(sorted(node.nodes))
     for child in node.nodes.values():
         _freeze(child)
+        node.choices = max(node.choices, child.choices)
+    node.choices += len(node.tokens) > 1

@@ -11,6 +11,7 @@ import errno
 import json
 import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ from typer.core import TyperGroup
 from decentral.errors import ConfigError, DecentralError
 
 if TYPE_CHECKING:
+    from decentral.agents.draft_trainer import Acceptance
     from decentral.config import Config
     from decentral.envs.turn import Turn
     from decentral.evaluate import Step
@@ -64,10 +66,12 @@ app = typer.Typer(
 )
 envs_app = typer.Typer(help="List and check environments.", **_PLAIN)
 bench_app = typer.Typer(help="Measure this library beside its peers.", **_PLAIN)
+mtp_app = typer.Typer(help="Draft heads: several tokens per forward, with the same distribution.", **_PLAIN)
 pocket_app = typer.Typer(help="The model that ships with the library.", **_PLAIN)
 app.add_typer(envs_app, name="envs")
 app.add_typer(bench_app, name="bench")
 app.add_typer(pocket_app, name="pocket")
+app.add_typer(mtp_app, name="mtp")
 
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as `decentral train` printed it.")]
 
@@ -97,7 +101,7 @@ def train_command(
         typer.Argument(metavar="ENV", help="Built-in name, package.module:callable or file.py:callable."),
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings in TOML; flags go over it.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder [runs/ENV-TIME].")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder; by default runs/ENV-TIME.")] = None,
     resume: Annotated[Path | None, typer.Option(metavar="RUN", help="Go on with an interrupted run.")] = None,
     seed: Annotated[int | None, typer.Option(help="Every draw of the run follows from it.")] = None,
     iterations: Annotated[int | None, typer.Option(help="Collect phases, each followed by updates.")] = None,
@@ -383,6 +387,52 @@ def bench_core(
         typer.echo(json.dumps(found))
 
 
+@bench_app.command("rollouts")
+def bench_rollouts(
+    quick: Annotated[bool, typer.Option("--quick", help="One small cell of each part.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Last line of output: one line of JSON.")] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Results and plots; what was measured there is not measured again.")
+    ] = Path("bench/rollouts"),
+    pocket_head: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draft head of pocket; by default the one beside it.")
+    ] = None,
+    smollm2_head: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draft head of smollm2; by default the one beside it, if any.")
+    ] = None,
+    ce_head: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A second head of pocket, trained with cross-entropy.")
+    ] = None,
+) -> None:
+    """Sampling with drafts beside plain sampling and transformers; acceptance against entropy, and in play."""
+    from decentral.bench.rollouts import run
+
+    found = run(quick, typer.echo, out, pocket_head=pocket_head, smollm2_head=smollm2_head, ce_head=ce_head)
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    table = _table("model", "batch", "temp.", "mode", "tokens/s", "accepted", "over plain", "over generate")
+    for row in found["rows"]:
+        over = [
+            "" if row["mode"] == other else "{:.2f} [{:.2f}, {:.2f}]".format(row[key], *row[f"{key}_interval"])
+            for other in ("plain", "generate")
+            for key in (f"speedup_vs_{other}",)
+        ]
+        accepted = "" if row["acceptance"] is None else f"{100 * row['acceptance']:.1f} %"
+        named = (row["model"], str(row["batch"]), str(row["temperature"]), row["mode"])
+        table.add_row(*map(Text, (*named, f"{row['tokens_per_s']:,.0f}", accepted, *over)))
+    console = Console(highlight=False)
+    console.print(table)
+    for line in found["entropy"]["slopes"]:
+        console.print(
+            f"{line['mode']}, {line['head']} head: acceptance changes by {100 * line['slope']:.1f} points per nat of "
+            f"entropy [{100 * line['low']:.1f}, {100 * line['high']:.1f}]",
+            markup=False,
+            soft_wrap=True,
+        )
+    console.print(f"figures and plots: {out}", style="dim", markup=False, soft_wrap=True)
+
+
 @bench_app.callback()
 def _bench() -> None:
     pass
@@ -399,9 +449,85 @@ def pocket_train(
     typer.echo(f"model: {recipe(out, seed, report=typer.echo)}")
 
 
-@pocket_app.callback()
-def _pocket() -> None:
-    pass
+@pocket_app.command("head")
+def pocket_head(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the new head.")] = Path("pocket-mtp"),
+    seed: Annotated[int, typer.Option(help="Text and order follow from it.")] = 0,
+    loss: Annotated[str, typer.Option(help="Of the second half: e2e, tv, kl or ce.")] = "e2e",
+) -> None:
+    """Train the pocket model's draft head on its own text (under an hour on two cores)."""
+    from decentral.pocket import train_head
+
+    _show_acceptance(train_head(out, seed, loss=loss, report=typer.echo))
+    typer.echo(f"head: {out}")
+
+
+# -- draft heads ----------------------------------------------------------------------------------------------------
+
+
+EnvName = Annotated[str | None, typer.Argument(metavar="ENV", help="Where the agent plays, as for train.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Any setting, e.g. agent.model=smollm2.")
+]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings in TOML; flags go over it.")
+]
+
+
+@mtp_app.command("train")
+def mtp_train(
+    env: EnvName = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the new head.")] = Path("mtp"),
+    tokens: Annotated[int, typer.Option(min=1000, help="Tokens that the agent samples as training text.")] = 200_000,
+    steps: Annotated[int, typer.Option(min=1, help="Optimiser steps.")] = 2000,
+    loss: Annotated[str, typer.Option(help="e2e (end-to-end total variation), tv (one step), kl or ce.")] = "e2e",
+    start: Annotated[Path | None, typer.Option(metavar="DIR", help="A head to go on from.")] = None,
+    seed: Annotated[int, typer.Option(help="Text and order follow from it.")] = 0,
+) -> None:
+    """Train a draft head on an agent's own text; the agent's weights stay as they are.
+
+    decentral mtp train guide --set agent.reasoning_tokens=16 --out heads/guide
+    """
+    from decentral.mtp import train
+
+    plan = _plan(env, config, settings or [], None)
+    found = train(
+        plan.agent, [plan.env], out, tokens=tokens, steps=steps, loss=loss, start=start, seed=seed, report=typer.echo
+    )
+    _show_acceptance(found)
+    typer.echo(f"head: {out}\nuse it with: --set agent.draft_head={out}")
+
+
+@mtp_app.command("measure")
+def mtp_measure(
+    env: EnvName = None,
+    config: ConfigFile = None,
+    settings: Settings = None,
+    tokens: Annotated[int, typer.Option(min=100, help="Tokens that the agent samples as text.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="Of the text.")] = 1_000_000,
+    write: Annotated[bool, typer.Option("--write", help="Keep the costs found here with the head.")] = False,
+) -> None:
+    """Measure what a draft head brings to an agent: acceptance on its own text, and costs on this machine."""
+    from decentral.mtp import measured
+
+    plan = _plan(env, config, settings or [], None)
+    found = measured(plan.agent, plan.env, tokens=tokens, seed=seed, write=write, report=typer.echo)
+    _show_acceptance({plan.agent.temperature: found})
+
+
+def _show_acceptance(found: Mapping[float, Acceptance]) -> None:
+    """Prints how many drafts are accepted, by temperature and position."""
+    depth = max(len(acceptance.rejection) for acceptance in found.values())
+    table = Table(box=None, pad_edge=False)
+    for title in ("temperature", "entropy", "mode", *(f"draft {j}" for j in range(1, depth + 1))):
+        table.add_column(title, justify="right")
+    for temperature, acceptance in found.items():
+        for mode, values in (("rejection", acceptance.rejection), ("target_only", acceptance.target_only)):
+            shares = [f"{100 * value:.1f} %" for value in values]
+            table.add_row(f"{temperature:g}", f"{acceptance.entropy:.2f}", mode, *shares)
+    Console().print(table)
 
 
 # -- the processes of a run -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ Everything is drawn from one seed.
 
 from __future__ import annotations
 
-__all__ = ["babble", "corpus", "train"]
+__all__ = ["babble", "corpus", "train", "train_head"]
 
 import importlib
 import math
@@ -20,11 +20,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from decentral import mtp
+from decentral.agents.config import AgentConfig
+from decentral.agents.draft_trainer import Acceptance
 from decentral.agents.draws import name_word, uniform
 from decentral.agents.folders import weights_hash
 from decentral.agents.format import Format, Kind
 from decentral.agents.scoring import pack
-from decentral.agents.stream import Choice, Chunk
 from decentral.agents.vocabulary import WINDOW, WORDS, build_tokenizer
 from decentral.envs.config import EnvConfig
 from decentral.envs.game import Game
@@ -39,6 +41,9 @@ BATCH_TOKENS = 8192
 EPISODES = 3000
 """Per game and level; and of random words, as many as for five levels."""
 PEAK = 3e-3
+HEAD_STEPS = 3000
+HEAD_TOKENS = 1_000_000
+"""Sampled by the model, at temperatures 0.3 to 1.3; half of them run on past the end of a text."""
 
 
 def corpus(seed: int, episodes: int) -> Iterator[Segments]:
@@ -118,8 +123,8 @@ def train(
     started = time.monotonic()
     texts = [*corpus(seed, episodes), *babble(seed, 5 * episodes)]
     tokenizer = build_tokenizer(text for segments in texts[:: max(1, len(texts) // 5000)] for _, text in segments)
-    chunks = _chunks(texts, Format(tokenizer))
-    report(f"{len(chunks)} episodes, {sum(len(c.ids) for c in chunks)} tokens, vocabulary {len(tokenizer)}")
+    chunks = _encode(texts, Format(tokenizer))
+    report(f"{len(chunks)} episodes, {sum(map(len, chunks))} tokens, vocabulary {len(tokenizer)}")
     config = LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=128,
@@ -137,13 +142,13 @@ def train(
         model = LlamaForCausalLM(config)
     optimiser = torch.optim.AdamW(model.parameters(), lr=PEAK, betas=(0.9, 0.95), weight_decay=0.01)
     order = np.random.default_rng(seed)
-    batches = pack(chunks, BATCH_TOKENS)
+    batches = pack([len(chunk) for chunk in chunks], BATCH_TOKENS)
     loss, seen = 0.0, 0
     model.train()
     for step in range(steps):
         rate = PEAK * min(1.0, (step + 1) / 50) * (0.55 + 0.45 * math.cos(math.pi * step / steps))
         optimiser.param_groups[0]["lr"] = rate
-        ids, labels = _pad([chunks[i].ids for i in batches[order.integers(len(batches))]])
+        ids, labels = _pad([chunks[i] for i in batches[order.integers(len(batches))]])
         value = model(input_ids=ids, labels=labels).loss
         optimiser.zero_grad(set_to_none=True)
         value.backward()
@@ -173,8 +178,36 @@ def train(
     return out
 
 
-def _chunks(texts: list[Segments], fmt: Format) -> list[Chunk]:
-    """Encodes episodes just as a stream does, cut to the window; a last choice marks each one's end for packing."""
+def train_head(
+    out: Path,
+    seed: int = 0,
+    steps: int = HEAD_STEPS,
+    tokens: int = HEAD_TOKENS,
+    loss: str = "e2e",
+    report: Callable[[str], object] = str,
+) -> dict[float, Acceptance]:
+    """Makes the pocket model's draft head from its own text in every built-in game and level; see ``mtp.train``."""
+    envs = [
+        EnvConfig(name=name, level=level)
+        for name, target in games().items()
+        for level in range(importlib.import_module(target.partition(":")[0]).LEVELS)
+    ]
+    return mtp.train(
+        AgentConfig(model="pocket", reasoning_tokens=16),
+        envs,
+        out,
+        tokens=tokens,
+        steps=steps,
+        temperatures=(0.3, 0.7, 1.0, 1.3),
+        loss=loss,
+        run_on=64,
+        seed=seed,
+        report=report,
+    )
+
+
+def _encode(texts: list[Segments], fmt: Format) -> list[list[int]]:
+    """Encodes episodes just as a stream does, cut to the window."""
     chunks = []
     for segments in texts:
         ids = list(fmt.start)
@@ -183,8 +216,7 @@ def _chunks(texts: list[Segments], fmt: Format) -> list[Chunk]:
                 ids += [*fmt.opening(kind), *fmt.choice(text), *fmt.after]
             else:
                 ids += fmt.given(kind, text)
-        ids = ids[:WINDOW]
-        chunks.append(Chunk(ids, [Choice(len(ids), 0, None, 0.0, 0.0)]))
+        chunks.append(ids[:WINDOW])
     return chunks
 
 

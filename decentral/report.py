@@ -27,6 +27,15 @@ _EVENTS = 200
 """Most event lines shown; the newest."""
 _ROUNDS = 60
 """Most turns shown of a sample episode."""
+_FIGURES = {
+    "entropy": "entropy",
+    "kl": "KL",
+    "grad_norm": "gradient norm",
+    "lr": "learning rate",
+    "tokens_per_s": "tokens/s",
+    "acceptance_1": "acceptance of drafts",
+}
+"""Columns of the metrics in the table of the last iteration, where they exist."""
 _QUIET = {"started", "stopped", "finished", "committed"}
 """Events that happen in every run: left out of the table unless nothing else happened."""
 
@@ -154,15 +163,13 @@ def _training(run: Run) -> Html:
     picture = _picture(
         lambda theme: plot_training(metrics, theme), "entropy, KL, gradient norm and tokens per second of the agents"
     )
+    shown = {key: title for key, title in _FIGURES.items() if key in metrics}
     rows = []
     for name in run.agents:
         mine = metrics[metrics["agent"] == name]
         if len(mine):
-            last = mine.iloc[-1]
-            rows.append(
-                [swatch(run, name), *(_last(last, key) for key in ("entropy", "kl", "grad_norm", "lr", "tokens_per_s"))]
-            )
-    head = ["agent", "entropy", "KL", "gradient norm", "learning rate", "tokens/s"]
+            rows.append([swatch(run, name), *(_last(mine.iloc[-1], key) for key in shown)])
+    head = ["agent", *shown.values()]
     return _section("Training", picture, element("p", "At the last iteration:"), table(head, rows, cls="figures"))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from importlib import metadata
 
 from decentral.agents.config import AgentConfig
-from decentral.agents.folders import weights_hash
+from decentral.agents.folders import head_folder, weights_hash
 
 _RECORDED = ("decentral", "torch", "transformers", "peft", "pettingzoo", "gymnasium", "numpy", "msgspec", "pyzmq")
 
@@ -26,6 +26,11 @@ def versions() -> dict[str, str]:
 
 
 def model_hashes(agents: Iterable[AgentConfig]) -> dict[str, str]:
-    """Returns the first digits of the SHA-256 of every model's weights, by the model's name."""
-    names = sorted({agent.model for agent in agents if agent.kind in ("learning", "frozen")})
-    return {name: found for name in names if (found := weights_hash(name))}
+    """Returns the first digits of the SHA-256 of every model's and draft head's weights, by name."""
+    names: dict[str, str] = {}
+    for agent in agents:
+        if agent.kind in ("learning", "frozen"):
+            names[agent.model] = agent.model
+            if agent.draft != "plain":
+                names[agent.draft_head or f"{agent.model}/mtp"] = str(head_folder(agent.model, agent.draft_head))
+    return {name: found for name, folder in sorted(names.items()) if (found := weights_hash(folder))}

@@ -1,4 +1,4 @@
-"""Every example runs, shortened; the notebook runs as it stands."""
+"""Every example runs, shortened; the notebooks run as they stand."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def test_the_environment_of_ones_own_trains(tmp_path: Path) -> None:
     assert "report:" in out
 
 
-def test_the_notebook_runs(tmp_path: Path) -> None:
-    notebook = nbformat.read(EXAMPLES / "study_a_run.ipynb", as_version=4)
+@pytest.mark.parametrize("name", ["study_a_run.ipynb", "why_drafts_are_accepted.ipynb"])
+def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
+    notebook = nbformat.read(EXAMPLES / name, as_version=4)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
     assert any("image/png" in o.get("data", {}) for o in outputs)

@@ -27,14 +27,14 @@ def llama(**fields: Any) -> LlamaForCausalLM:
         return LlamaForCausalLM(LlamaConfig(**base | fields)).eval()
 
 
-def run_lean(lean: LeanLlama, ids: torch.Tensor, pieces: list[int]) -> torch.Tensor:
+def run_lean(model: LlamaForCausalLM, lean: LeanLlama, ids: torch.Tensor, pieces: list[int]) -> torch.Tensor:
     cache = RowCache(len(ids))
     found, start = [], 0
     for piece in pieces:
         positions = torch.arange(start, start + piece).expand(len(ids), -1)
         mask = torch.arange(start + piece) <= positions[:, None, :, None]
-        cache.aim(slice(0, len(ids)), positions, start + piece)
-        found.append(lean(ids[:, start : start + piece], positions, mask, cache, torch.arange(piece)))
+        cache.aim(range(len(ids)), positions, start + piece)
+        found.append(model.lm_head(lean(ids[:, start : start + piece], positions, mask, cache)))
         start += piece
     return torch.cat(found, 1)
 
@@ -65,14 +65,14 @@ def test_logits_agree_and_follow_the_weights(fields: dict[str, Any]) -> None:
         before = model(ids).logits.clone()
     lean = LeanLlama(model, 64)
     with torch.inference_mode():
-        torch.testing.assert_close(run_lean(lean, ids, [7, 1, 12]), before, atol=2e-5, rtol=1e-4)
+        torch.testing.assert_close(run_lean(model, lean, ids, [7, 1, 12]), before, atol=2e-5, rtol=1e-4)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.5)
     model(ids).logits.square().mean().backward()
     optimiser.step()
     with torch.inference_mode():
         after = model(ids).logits
         assert not torch.allclose(before, after, atol=1e-2)
-        torch.testing.assert_close(run_lean(lean, ids, [20]), after, atol=1e-4, rtol=1e-3)
+        torch.testing.assert_close(run_lean(model, lean, ids, [20]), after, atol=1e-4, rtol=1e-3)
 
 
 def test_other_architectures_are_left_to_transformers() -> None:

@@ -12,6 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from decentral.agents.config import AgentConfig
+from decentral.agents.draft import DraftHead
+from decentral.agents.drafter import Drafter, Mode
+from decentral.agents.pace import Pace
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.agents.scoring import score
@@ -19,6 +22,7 @@ from decentral.agents.stream import Chunk, Stream
 from decentral.envs.turn import Turn
 
 WORDS = ["north", "south", "east", "west", "stay", "you", "bob", "unseen", "red", "redder", "go"]
+MODES: list[Mode] = ["rejection", "target_only"]
 LEGAL = [("north", "south", "stay"), ("go", "go on", "go on north", "red"), ("red", "redder"), ("open 1 2", "open 1 3")]
 
 
@@ -45,9 +49,10 @@ def play(
     temperature: float = 1.0,
     reasoning: int = 0,
     together: bool = True,
+    by: Drafter | None = None,
 ) -> list[Stream]:
     """Plays episodes (one list of turns each), all at once or one after the other."""
-    engine = Rollouts(policy, seed=3, agent=5, reasoning_tokens=reasoning)
+    engine = Rollouts(policy, seed=3, agent=5, reasoning_tokens=reasoning, drafter=by)
     engine.clear(temperature)
     if together:
         for t in range(max(map(len, plan))):
@@ -146,7 +151,7 @@ def test_a_forced_turn_costs_no_forward_and_no_draw(policy: Policy, monkeypatch:
     engine.clear(1.0)
     monkeypatch.setattr(policy, "forward_cached", lambda *_: pytest.fail("a forced turn ran the model"))
     assert engine.play([0], [Turn("bob", 0, "you", ("north",))]) == ["north"]
-    assert engine.sampled == 0
+    assert engine.spent.tokens == 0
     segment = engine.stream(0).segments[-1]
     assert set(segment.logp) == {0.0}
     assert len(segment.logp) == len(segment.ids)
@@ -170,3 +175,118 @@ def test_special_tokens_in_a_text_stay_text(policy: Policy) -> None:
     assert ids.count(fmt.end) == 0
     assert ids.count(fmt.opening("action")[0]) == 0
     assert fmt.decode(fmt.text(" a  b\n<|end|> ü")) == " a  b\n<|end|> ü"
+
+
+def drafter(policy: Policy, mode: Mode, length: int, shortlist: bool = False) -> Drafter:
+    """Drafts with a head of disturbed weights: some of its tokens are accepted, some are not."""
+    draw = torch.Generator().manual_seed(2)
+    some = torch.randperm(policy.model.config.vocab_size, generator=draw)[: policy.model.config.vocab_size // 2]
+    head = DraftHead(policy.shared(), policy.window, some if shortlist else None)
+    with torch.no_grad():
+        for weight in head.parameters():
+            weight.add_(torch.randn(weight.shape, generator=draw), alpha=0.1)
+    return Drafter(head, mode, Pace(length))
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    plan=plans(),
+    temperature=st.sampled_from([1.0, 0.7, 1.6]),
+    reasoning=st.sampled_from([0, 5]),
+    mode=st.sampled_from(MODES),
+    length=st.integers(1, 3),
+    shortlist=st.booleans(),
+)
+def test_with_drafts_too_rollout_training_and_the_slow_way_agree(
+    policy: Policy,
+    plan: list[list[Turn]],
+    temperature: float,
+    reasoning: int,
+    mode: Mode,
+    length: int,
+    shortlist: bool,
+) -> None:
+    by = drafter(policy, mode, length, shortlist)
+    streams = play(policy, plan, temperature=temperature, reasoning=reasoning, by=by)
+    chunks = [chunk for stream in streams for chunk in stream.chunks if chunk.choices]
+    rolled = [choice.logp for chunk in chunks for choice in chunk.choices]
+    np.testing.assert_allclose(rolled, np.concatenate([slow_logps(policy, c, temperature) for c in chunks]), atol=1e-4)
+    scored = score(policy.forward, chunks, temperature)
+    entropy = [choice.entropy for chunk in chunks for choice in chunk.choices]
+    np.testing.assert_allclose(scored.entropy.detach().numpy(), entropy, atol=1e-4)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(plan=plans(), reasoning=st.sampled_from([0, 5]), mode=st.sampled_from(MODES), length=st.integers(1, 3))
+def test_with_drafts_of_a_fixed_length_draws_do_not_depend_on_the_batch(
+    policy: Policy, plan: list[list[Turn]], reasoning: int, mode: Mode, length: int
+) -> None:
+    by = drafter(policy, mode, length)
+    together = play(policy, plan, reasoning=reasoning, by=by)
+    alone = play(policy, plan, reasoning=reasoning, together=False, by=by)
+    assert [s.ids for s in together] == [s.ids for s in alone]
+
+
+def test_a_choice_beside_rows_that_draft_is_the_one_it_makes_alone(policy: Policy) -> None:
+    """Whichever way the order of the actions is not that of their tokens."""
+    legal = ("south red", "south bob", "north red", "north bob")
+    plan = [[Turn("bob", t, "you red", legal if e % 2 else legal[::-1]) for t in range(4)] for e in range(12)]
+    plan.append([Turn("bob", t, "you red", (), 12) for t in range(4)])
+    by = drafter(policy, "rejection", 3)
+    together = play(policy, plan, by=by)
+    assert [s.ids for s in together] == [s.ids for s in play(policy, plan, together=False, by=by)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_chunk_split_amid_drafts_keeps_exact_log_probabilities(tiny: Path, mode: Mode) -> None:
+    policy = Policy(AgentConfig(model=str(tiny), window=64))
+    by = drafter(policy, mode, 3)
+    plan = [
+        [Turn("bob", t, "you 1 2 bob", LEGAL[t % 4] if t % 3 else (), 0 if t % 3 else 6 + e) for t in range(12)]
+        for e in range(3)
+    ]
+    streams = play(policy, plan, reasoning=4, by=by)
+    for stream in streams:
+        assert len(stream.chunks) > 2
+        for chunk in stream.chunks:
+            assert chunk.choices[-1].at < 64
+            found = [choice.logp for choice in chunk.choices]
+            np.testing.assert_allclose(found, slow_logps(policy, chunk, 1.0), atol=1e-4)
+    assert 0 < by.pace.counts.accepted[0] < by.pace.counts.reached[0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_drafted_actions_follow_the_product_of_restricted_softmaxes(policy: Policy, mode: Mode) -> None:
+    """Several choices lie on the way to an action, and drafts are restricted to the trie."""
+    legal = ("go on north 1 red", "go on north 1 bob", "go on south", "go red", "red go", "red go on", "red you 2")
+    by = drafter(policy, mode, 3)
+    engine = Rollouts(policy, seed=1, agent=1, drafter=by)
+    engine.clear(1.0)
+    count = 8000
+    engine.play(range(count), [Turn("bob", 0, "you red", ("north", "south"))] * count)
+    turn = Turn("bob", 1, "bob", legal)
+    same = [e for e in range(count) if engine.stream(e).segments[-1].text == "north"]
+    actions = engine.play(same, [turn] * len(same))
+    before = engine.stream(same[0]).ids[: -len(policy.format.choice(actions[0]))]
+    expected = np.array([likelihood(policy, before, legal, action) for action in legal]) * len(same)
+    assert expected.sum() == pytest.approx(len(same), rel=1e-4)
+    observed = np.array([actions.count(action) for action in legal])
+    rare = expected < 5
+    observed = np.append(observed[~rare], observed[rare].sum())
+    expected = np.append(expected[~rare], max(expected[rare].sum(), 1e-9))
+    assert len(expected) > 4
+    assert by.pace.counts.accepted[0] > 0
+    assert ((observed - expected) ** 2 / expected).sum() < 22.5  # at most 6 degrees of freedom, p = 0.001
+
+
+def likelihood(policy: Policy, before: list[int], legal: tuple[str, ...], action: str) -> float:
+    """The product of softmaxes over the children of every node of the trie, one plain forward each."""
+    node, ids, total = policy.format.trie(legal), list(before), 1.0
+    for token in policy.format.choice(action):
+        if len(node.tokens) > 1:
+            with torch.inference_mode():
+                logits = policy.model(torch.tensor([ids])).logits[0, -1, list(node.tokens)]
+            total *= logits.softmax(0)[node.tokens.index(token)].item()
+        node = node.nodes[token]
+        ids.append(token)
+    return total

@@ -16,7 +16,7 @@ def test_a_prefix_is_no_trouble_because_the_end_token_closes_each_action() -> No
     rule = LegalRule(root)
     assert rule.allowed == (1,)
     rule.push(1)
-    assert rule.allowed == (END, 2)
+    assert rule.allowed == (2, END)
     rule.push(END)
     assert rule.allowed == ()
     assert rule.action == 0
@@ -36,3 +36,30 @@ def test_a_free_segment_ends_by_its_token_or_is_ended() -> None:
     rule.push(1)
     rule.push(2)
     assert rule.allowed == (END,)
+
+
+def test_a_full_length_text_goes_on_past_the_end_token() -> None:
+    rule = FreeRule(END, 2, early=False)
+    rule.push(END)
+    assert rule.allowed is None
+    rule.push(1)
+    assert rule.allowed == (END,)
+    rule.push(END)
+    assert rule.allowed == ()
+
+
+def test_how_many_choices_may_still_come() -> None:
+    rule = LegalRule(trie.build(("a", "b", "c"), [(1, 2, 3, END), (1, 2, 4, END), (5, 6, END)]))
+    assert rule.ahead == 2
+    rule.push(1)
+    assert rule.ahead == 1
+    rule.push(2)
+    assert rule.ahead == 1
+    rule.push(3)
+    assert rule.ahead == 0
+    free = FreeRule(END, 2)
+    assert free.ahead == 2
+    free.push(1)
+    assert free.ahead == 1
+    free.push(END)
+    assert free.ahead == 0
