@@ -150,12 +150,17 @@ class DraftHead(nn.Module):
                 f"the draft head {str(folder)!r} cannot be read ({error}); make it with decentral mtp train, or set "
                 "draft = 'plain'"
             ) from error
-        if about != self._about() or not tensors.keys() >= dict(self.named_parameters()).keys():
+        shortlist = tensors.pop("shortlist", None)
+        shapes = {name: value.shape for name, value in self.named_parameters()}
+        fits = shapes == {name: value.shape for name, value in tensors.items()}
+        inside = shortlist is None or (
+            len(shortlist) > 0 and shortlist.min() >= 0 and shortlist.max() < about["vocabulary"]
+        )
+        if about != self._about() or not fits or not inside:
             raise ModelError(
                 f"the draft head {str(folder)!r} is for {about} and model {self.trunk.name!r} is {self._about()}; make "
                 "one for it with decentral mtp train, or set draft = 'plain'"
             )
-        shortlist = tensors.pop("shortlist", None)
         self.shortlist = None if shortlist is None else shortlist.to(self.join.device)
         for name, value in self.named_parameters():
             value.data.copy_(tensors[name])

@@ -24,8 +24,8 @@ _PROBED = 32
 """Passages on which acceptance is computed after an update."""
 _TOKENS, _BATCH = 8192, 2048
 """Most tokens (rows x longest) that are read at once, and that are trained on in a step."""
-_PASSES = 4
-"""Most times that the text of one iteration is trained on."""
+_PASSES, _DEPTH = 4, 3
+"""Most times that the text of one iteration is trained on, and tokens that the head is unrolled over in that."""
 _RATE = 1e-3
 """AdamW learning rate of retraining, with a clip of its own: a shared one has shrunk the policy's step."""
 _STATE, _HEAD, _MOMENTS = "pace.json", "mtp", "draft_optimiser.safetensors"
@@ -37,18 +37,24 @@ class DraftWatch:
     def __init__(self, drafter: Drafter, config: AgentConfig) -> None:
         self._drafter = drafter
         self._temperature = config.temperature
-        self._threshold = config.draft_retrain
-        self._trainer = DraftTrainer(drafter.head, "e2e", _RATE) if self._threshold else None
+        self._threshold = config.draft_retrain if config.kind == "learning" else 0.0
+        self._trainer = DraftTrainer(drafter.head, "e2e", _RATE, depth=_DEPTH) if self._threshold else None
+        self._kept = Counts()
         self._before = Counts()
 
     def begin(self) -> None:
-        """Starts a phase: what was accepted under older weights counts half."""
+        """Starts a phase from what the last update left: an evaluation, or a phase that is played again, leaves none.
+
+        What was accepted under older weights counts half.
+        """
+        self._drafter.pace.counts = copy.deepcopy(self._kept)
         self._drafter.pace.counts.fade()
         self._before = copy.deepcopy(self._drafter.pace.counts)
 
     def played(self) -> Metrics:
         """Returns what was drafted and accepted since the phase began."""
         now, before = self._drafter.pace.counts, self._before
+        self._kept = copy.deepcopy(now)
         reached = sum(now.reached) - sum(before.reached)
         if not reached:
             return {}
@@ -59,14 +65,17 @@ class DraftWatch:
         passages = [passage for chunk in chunks if (passage := Passage.of(chunk, self._temperature)).drafts]
         if not passages:
             return {}
-        found = self._acceptance(passages)
+        stride = max(2, -(-len(passages) // _PROBED))
+        probed = passages[::stride]
+        found = self._acceptance(probed)
         figures: Metrics = {}
         if self._trainer and found[0] < self._threshold:
-            readings = read(self._drafter.head.trunk, passages, _TOKENS)
+            trained = [passage for i, passage in enumerate(passages) if i % stride]
+            readings = read(self._drafter.head.trunk, trained, _TOKENS)
             for _ in range(_PASSES):
                 for batch in batches(readings, _BATCH):
                     self._trainer.step(batch)
-                found = self._acceptance(passages)
+                found = self._acceptance(probed)
                 if found[0] >= self._threshold:
                     break
         if self._trainer:
@@ -83,14 +92,13 @@ class DraftWatch:
     def load(self, folder: Path) -> None:
         """Restores what ``save`` wrote. Raises ModelError."""
         self._drafter.pace.load(folder / _STATE)
+        self._kept = copy.deepcopy(self._drafter.pace.counts)
         if self._trainer:
             self._drafter.head.take(folder / _HEAD)
             self._trainer.load(folder / _MOMENTS)
 
     def _acceptance(self, passages: Sequence[Passage]) -> list[float]:
-        """Returns expected acceptance by draft position on some of the passages, spread evenly."""
-        some = passages[:: -(-len(passages) // _PROBED)]
-        found = measure(
-            self._drafter.head, read(self._drafter.head.trunk, some, _TOKENS), self._drafter.pace.most, _TOKENS
-        )
+        """Returns expected acceptance by draft position."""
+        head = self._drafter.head
+        found = measure(head, read(head.trunk, passages, _TOKENS), self._drafter.pace.most, _TOKENS)
         return [value for value, count in zip(found.rejection, found.count) if count]

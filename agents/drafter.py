@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from decentral.agents.cache import HIDDEN, RowCache, causal
 from decentral.agents.distribution import entropy, pick, probabilities, tempered
-from decentral.agents.draft import DraftHead
+from decentral.agents.draft import DraftHead, LiveHead
 from decentral.agents.draws import Words, uniform
 from decentral.agents.lean import cached
 from decentral.agents.pace import Pace
@@ -64,12 +64,18 @@ class Drafter:
         self.pace = pace
         self.temperature = 1.0
         self._layer = len(head.trunk.layers.layers)
-        self._live = head.live()
+        self._fresh: LiveHead | None = None
 
     def refresh(self, temperature: float) -> None:
-        """Takes the weights of head and policy as they are now; called whenever these may have changed."""
+        """Takes the weights of head and policy as they are when next needed; called whenever they may have changed."""
         self.temperature = temperature
-        self._live = self.head.live()
+        self._fresh = None
+
+    @property
+    def _live(self) -> LiveHead:
+        if self._fresh is None:
+            self._fresh = self.head.live()
+        return self._fresh
 
     def read(self, cache: RowCache, rows: Sequence[Row], slots: Sequence[int]) -> Tensor:
         """Lets the head read what the policy has read, up to the last token whose successor is known.

@@ -56,7 +56,7 @@ class LeanLlama:
         self._rope = Rope.of(trunk, window)
 
     def __call__(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: RowCache) -> Tensor:
-        """Arguments as in ``Policy.hidden_cached``; returns (B, n, H), after the final norm."""
+        """Arguments as in ``Policy.forward_cached``; returns (B, n, H), after the final norm."""
         rotation = self._rope.at(positions)
         x = F.embedding(ids, self._trunk.embed_tokens.weight)
         for number, block in enumerate(self._blocks):

@@ -85,7 +85,7 @@ def _smollm2() -> Path:
 
     folder, file = str(found[0].parent), found[0].name
     read = AutoModelForCausalLM.from_pretrained(folder, gguf_file=file, dtype=torch.bfloat16)
-    del read.config.quantization_config  # the weights were unpacked
+    vars(read.config).pop("quantization_config", None)  # the weights were unpacked
     fresh = AutoModelForCausalLM.from_config(read.config, dtype=torch.bfloat16)
     fresh.load_state_dict(read.state_dict())
     cache.parent.mkdir(parents=True, exist_ok=True)

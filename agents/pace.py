@@ -38,6 +38,14 @@ class Costs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seconds: Annotated[list[list[float]], Meta(min_length=1)]
     """Per batch size: of a plain step, of a cycle with one draft, with two, ..."""
 
+    def __post_init__(self) -> None:
+        lengths = {len(row) for row in self.seconds}
+        whole = len(self.seconds) == len(self.batches) and len(lengths) == 1 and lengths != {1}
+        if not whole or self.batches != sorted({*self.batches}) or not all(s > 0 for row in self.seconds for s in row):
+            raise ValueError(
+                "the table of costs has rows of unequal length, sizes out of order, or a cost that is not > 0"
+            )
+
     def cycle(self, batch: int, length: int) -> float:
         """Returns seconds, linear between the sizes measured and in proportion beyond the largest."""
         sizes = self.batches
@@ -54,7 +62,7 @@ class Measured(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is known of a head before it is used."""
 
     acceptance: list[float] = []
-    """Share of drafts accepted among those reached, by position, in `rejection` mode at temperature 1."""
+    """Share of drafts accepted among those reached, by position, in `rejection` mode, at a temperature near 1."""
     costs: Costs | None = None
 
     @classmethod
@@ -141,9 +149,14 @@ class Pace:
         file.write_bytes(msgspec.json.encode(_State(self.counts, self.known)))
 
     def load(self, file: Path) -> None:
-        """Restores what ``save`` wrote, the costs too: a run keeps those it began with. Raises ModelError."""
+        """Restores what ``save`` wrote, the costs too: a run keeps those it began with. Raises ModelError.
+
+        A checkpoint from before the model had a head has no such file, and nothing is restored.
+        """
         try:
             state = msgspec.json.decode(file.read_bytes(), type=_State)
+        except FileNotFoundError:
+            return
         except (OSError, msgspec.MsgspecError) as error:
             raise ModelError(
                 f"checkpoint {file.parent} cannot be read ({error}); remove it, and the one before it is taken"

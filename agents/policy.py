@@ -52,9 +52,9 @@ class Policy:
         elif self.learning and config.kl > 0:
             self._base = copy.deepcopy(self.model).requires_grad_(False)
         self._lean = LeanLlama(self.model, self.window) if not self.lora and serves(self.model) else None
-        self.trunk: Trunk | None = None
+        self._trunk: Trunk | None = None
         with suppress(ModelError):
-            self.trunk = self.shared()
+            self._trunk = self.shared()
         self._prove()
 
     def forward(self, ids: Tensor, positions: Tensor, keep: Any) -> Tensor:
@@ -71,7 +71,7 @@ class Policy:
         return self._run(self.model, ids, positions, None, None, keep)
 
     def forward_cached(
-        self, ids: Tensor, positions: Tensor, mask: Tensor, cache: RowCache, keep: Any
+        self, ids: Tensor, positions: Tensor, mask: Tensor, cache: RowCache, keep: Tensor
     ) -> tuple[Tensor, Tensor | None]:
         """Runs the model over new tokens of rows in a cache, without gradients.
 
@@ -80,23 +80,23 @@ class Policy:
             positions: (B, n) positions; a padded token's is larger than any real one of its row.
             mask: (B, 1, n, S) added to attention scores: 0 where a query may look, else -inf.
             cache: aimed at the rows and slots of these tokens.
-            keep: as in ``forward``.
+            keep: (K,) columns whose logits are wanted.
 
         Returns:
             (B, K, V) logits, and the (B, n, H) hidden states after the final norm if a draft head can use them.
         """
         positions = positions.clamp(max=self.window - 1)  # only padding lies beyond
-        if self.trunk is None:
+        if self._trunk is None:
             return self._run(self.model, ids, positions, mask, cache, keep), None
         if self._lean:
             hidden = self._lean(ids, positions, mask, cache)
         else:
-            hidden = self.trunk.hidden(ids, positions, attention_mask=mask, cache=cache, use_cache=True)
-        return self.trunk.logits(hidden[:, -keep:] if isinstance(keep, int) else hidden[:, keep]), hidden
+            hidden = self._trunk.hidden(ids, positions, attention_mask=mask, cache=cache, use_cache=True)
+        return self._trunk.logits(hidden[:, keep]), hidden
 
     def shared(self) -> Trunk:
         """Returns what a draft head shares of the model. Raises ModelError for one that can have no head."""
-        return self.trunk or Trunk(self.model, self.name)
+        return self._trunk or Trunk(self.model, self.name)
 
     def _prove(self) -> None:
         """Raises ModelError unless ragged rows in the cache give the logits that whole rows give."""

@@ -33,6 +33,8 @@ class Trunk:
         for part in ("embed_tokens", "layers", "norm", "rotary_emb"):
             if not hasattr(self.layers, part):
                 raise self.refusal(f"its {type(self.layers).__name__} has no {part}")
+        if head is None:
+            raise self.refusal("it has no output head")
         if getattr(head, "bias", None) is not None:
             raise self.refusal("its output head has a bias")
         norm = self.layers.norm
@@ -70,6 +72,12 @@ class Trunk:
 
     def _prove(self, model: Any) -> None:
         """Refuses a model whose final norm or logits are not what the head would compute."""
+        try:
+            self._compare(model)
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError) as error:
+            raise self.refusal(f"running its parts failed ({type(error).__name__}: {error})") from error
+
+    def _compare(self, model: Any) -> None:
         with torch.inference_mode():
             size, width = self.embedding.shape
             ids = (torch.arange(4, device=self.embedding.device) * size // 4)[None]

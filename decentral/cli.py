@@ -510,10 +510,10 @@ def mtp_measure(
     write: Annotated[bool, typer.Option("--write", help="Keep the costs found here with the head.")] = False,
 ) -> None:
     """Measure what a draft head brings to an agent: acceptance on its own text, and costs on this machine."""
-    from decentral.mtp import measured
+    from decentral.mtp import measure_head
 
     plan = _plan(env, config, settings or [], None)
-    found = measured(plan.agent, plan.env, tokens=tokens, seed=seed, write=write, report=typer.echo)
+    found = measure_head(plan.agent, plan.env, tokens=tokens, seed=seed, write=write, report=typer.echo)
     _show_acceptance({plan.agent.temperature: found})
 
 

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from decentral.errors import RunError
 
+_RESUME = "make room or give access, then go on with `decentral train --resume` and the run's folder"
 
-def disk_error(path: Path, error: OSError) -> RunError:
-    """Returns the error to raise when ``path`` could not be written."""
-    return RunError(
-        f"cannot write {str(path)!r}: {error.strerror or error}; make room or give access, then go on with "
-        "`decentral train --resume` and the run's folder"
-    )
+
+def disk_error(path: Path, error: Exception, fix: str = _RESUME) -> RunError:
+    """Returns the error to raise when ``path`` could not be written, or holds what cannot be read."""
+    return RunError(f"cannot write {str(path)!r}: {getattr(error, 'strerror', None) or error}; {fix}")
 
 
 def write_whole(path: Path, data: bytes) -> None:

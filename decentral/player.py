@@ -25,8 +25,8 @@ def load_mind(run: Run, name: str, ask: Callable[[Turn], str] | None = None) -> 
     for model, found in now.items():
         if then.get(model, found) != found:
             raise RunError(
-                f"the run {str(run.path)!r} was started on the model {model!r} with the hash {then[model]}, which is "
-                f"now {found}: put the old weights back, or use the exported folder agents/{name}/model of the run"
+                f"the run {str(run.path)!r} was started on weights {model!r} with the hash {then[model]}, which is now "
+                f"{found}: put the old weights back, or use the exported folder agents/{name}/model of the run"
             )
     script = load(config.script, "script") if config.script else None
     mind = make_mind(name, config, run.config.seed, script=script, ask=ask)

@@ -103,5 +103,25 @@ def test_save_and_load_go_on_exactly(agent: Any, tmp_path: Path, threshold: floa
     assert resumed.drafter.pace.counts == whole.drafter.pace.counts
 
 
+def test_an_evaluation_and_a_phase_played_again_leave_no_trace(agent: Any, tmp_path: Path) -> None:
+    """Counts of drafts choose the next lengths, and a resumed run would not have them."""
+    straight, other = agent(), agent()
+    iteration(straight, 0)
+    iteration(other, 0)
+    for phase in (Phase("eval", 1), Phase("train", 1)):
+        other.begin(phase)
+        other.act([Request(500 + e, 0, Turn("bob", 0, "you 2", ("north", "south"))) for e in range(4)])
+    iteration(straight, 1)
+    iteration(other, 1)
+    assert other.drafter.pace.counts == straight.drafter.pace.counts
+
+
+def test_a_checkpoint_from_before_there_was_a_head_is_taken(agent: Any, tmp_path: Path) -> None:
+    agent(draft="plain", draft_head="").save(tmp_path)
+    bob = agent()
+    bob.load(tmp_path)
+    assert bob.drafter.pace.most == 3
+
+
 def test_a_model_without_a_head_plays_plainly(tiny: Path) -> None:
     assert LanguageAgent("bob", AgentConfig(model=str(tiny)), seed=1).drafter is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -86,4 +87,11 @@ def test_what_was_measured_is_kept_beside_the_head(tmp_path: Path) -> None:
 def test_a_broken_file_is_named_with_a_way_out(tmp_path: Path, text: str) -> None:
     (tmp_path / "measured.json").write_text(text)
     with pytest.raises(ModelError, match=r"measured\.json.*decentral mtp measure"):
+        Measured.load(tmp_path)
+
+
+@pytest.mark.parametrize("costs", [([1, 2], [[1.0, 2.0]]), ([1], [[1.0]]), ([2, 1], [[1.0, 2.0]] * 2), ([1], [[1, 0]])])
+def test_a_table_of_costs_that_cannot_be_is_refused(costs: tuple[list[int], list[list[float]]], tmp_path: Path) -> None:
+    (tmp_path / "measured.json").write_text(json.dumps({"costs": {"batches": costs[0], "seconds": costs[1]}}))
+    with pytest.raises(ModelError, match=r"measured\.json"):
         Measured.load(tmp_path)

@@ -15,6 +15,7 @@ from decentral.agents.pace import Measured
 from decentral.agents.policy import Policy
 from decentral.envs.config import EnvConfig
 from decentral.errors import ConfigError, RunError
+from decentral.gather import gather, sample
 
 GUIDE = EnvConfig(name="guide")
 SCRATCH = "agent.reasoning_tokens=8"
@@ -45,23 +46,27 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_text_is_what_was_sampled_and_goes_on_after_an_interrupt(policy: Policy, tmp_path: Path) -> None:
     file = tmp_path / "text.jsonl"
     settings = {"seed": 0, "reasoning_tokens": 8, "file": file}
-    whole = mtp.sample(policy, [GUIDE], [1.0, 0.5], 3000, **settings)
-    assert sum(passage.sampled for passage in whole) >= 3000
-    assert {passage.temperature for passage in whole} == {1.0, 0.5}
-    lines = file.read_bytes().splitlines()
-    file.write_bytes(lines[0] + b"\n" + lines[1][:40])
-    assert mtp.sample(policy, [GUIDE], [1.0, 0.5], 3000, **settings) == whole
-    assert len(file.read_bytes().splitlines()) == len(lines)
+    whole = sample(policy, [GUIDE], [1.0, 0.5], 3000, **settings)
+    passages = [passage for found in whole for passage in found]
+    assert sum(passage.sampled for passage in passages) >= 3000
+    assert {passage.temperature for passage in passages} == {1.0, 0.5}
+    text = file.read_bytes()
+    file.write_bytes(text[: text.index(b"\n", text.index(b"\n") + 1) + 40])
+    for _ in range(2):
+        assert sample(policy, [GUIDE], [1.0, 0.5], 3000, **settings) == whole
+        assert file.read_bytes() == text
+    with pytest.raises(RunError, match="another model, environment, temperature or seed"):
+        sample(policy, [GUIDE], [1.0], 3000, **settings)
 
 
 def test_text_that_runs_on_has_its_full_length(policy: Policy) -> None:
-    for passage in mtp.gather(policy, GUIDE, seed=0, temperature=1.0, run_on=20):
+    for passage in gather(policy, GUIDE, seed=0, temperature=1.0, run_on=20):
         assert passage.sampled == 20
 
 
 def test_nothing_to_draft_is_a_sentence(policy: Policy) -> None:
     with pytest.raises(ConfigError, match="reasoning_tokens"):
-        mtp.sample(policy, [GUIDE], [1.0], 100, seed=0, reasoning_tokens=0)
+        sample(policy, [GUIDE], [1.0], 100, seed=0, reasoning_tokens=0)
 
 
 def test_a_trained_head_plays_in_a_run_and_comes_with_the_export(head: Path, tmp_path: Path) -> None:
@@ -91,6 +96,15 @@ def test_measure_keeps_its_costs_with_the_head(head: Path, monkeypatch: pytest.M
     assert found.cycle(1, 2) == 4.0
 
 
+def test_a_start_that_is_no_head_is_refused(policy: Policy, tmp_path: Path) -> None:
+    rounds = [[*gather(policy, GUIDE, seed=seed, temperature=1.0, reasoning_tokens=8)] for seed in range(2)]
+    with pytest.raises(ConfigError, match="no draft head to start from"):
+        mtp.fit(policy, rounds, steps=2, start=tmp_path / "typo")
+    with pytest.raises(ConfigError, match="too little"):
+        mtp.fit(policy, rounds[:1], steps=2)
+    assert not (tmp_path / "typo").exists()
+
+
 def test_wrong_uses_are_one_sentence(head: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="overwritten"):
         mtp.train(AgentConfig(reasoning_tokens=8), [GUIDE], head, tokens=100, steps=1)
@@ -98,6 +112,7 @@ def test_wrong_uses_are_one_sentence(head: Path, tmp_path: Path) -> None:
         (["measure", "guide", "--set", f"agent.draft_head={tmp_path}"], "no draft head"),
         (["train", "guide", "--set", SCRATCH, "--loss", "tvd", "--out", tmp_path / "x"], "ce, kl, tv, e2e"),
         (["train", "guid", "--out", tmp_path / "y"], "guide"),
+        (["train", "guide", "--set", SCRATCH, "--tokens", 2000, "--out", "/proc/x"], "cannot write"),
     ):
         done = call("mtp", *words)
         assert done.exit_code == 2
