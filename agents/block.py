@@ -6,7 +6,7 @@ over a cache in a rollout, over whole rows in training. Knows nothing about mode
 
 from __future__ import annotations
 
-__all__ = ["Attend", "Block", "Rope", "Shape", "rms_norm"]
+__all__ = ["Attend", "Block", "Rope", "Rotation", "Shape", "rms_norm"]
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,8 +17,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""From query (B, heads, n, D), key and value (B, groups, n, D) of the new tokens to what they see, (B, heads, n, D)."""
+Attend = Callable[[Tensor, Tensor], Tensor]
+"""From queries (B, n, heads, D) and keys and values side by side (B, n, 2 groups, D) of new tokens to what they see,
+(B, heads, n, D)."""
+
+
+Rotation = tuple[Tensor, Tensor]
 
 
 @dataclass(frozen=True)
@@ -35,28 +39,32 @@ class Shape:
 
 
 class Rope:
-    """Rotary position embeddings, looked up."""
+    """Rotary position embeddings, looked up; they turn queries and keys and leave values as they are."""
 
-    def __init__(self, frequencies: Tensor, window: int, dtype: torch.dtype, scale: float = 1.0) -> None:
+    def __init__(self, frequencies: Tensor, window: int, shape: Shape, dtype: torch.dtype, scale: float = 1.0) -> None:
         """
         Args:
             frequencies: (D / 2,) radians per position.
             window: how many positions there are.
+            shape: of the blocks.
             dtype: of what is rotated.
             scale: of what is rotated, 1 but for some long-context models.
         """
         angle = torch.arange(window, device=frequencies.device)[:, None] * frequencies.float()[None]
-        self._cos = (torch.cat([angle, angle], -1).cos() * scale).to(dtype)[:, None]
-        self._sin = (torch.cat([-angle.sin(), angle.sin()], -1) * scale).to(dtype)[:, None]
+        turned, left = shape.heads + shape.groups, angle.new_zeros(window, shape.groups, shape.width)
+        cos = (torch.cat([angle, angle], -1).cos() * scale)[:, None].expand(-1, turned, -1)
+        sin = (torch.cat([-angle.sin(), angle.sin()], -1) * scale)[:, None].expand(-1, turned, -1)
+        self._cos = torch.cat([cos, left + 1], 1).to(dtype)
+        self._sin = torch.cat([sin, left], 1).to(dtype)
 
     @classmethod
-    def of(cls, trunk: Any, window: int) -> Rope:
+    def of(cls, trunk: Any, window: int, shape: Shape) -> Rope:
         """Returns the rotation of a transformers trunk."""
         weight, rotary = trunk.embed_tokens.weight, trunk.rotary_emb
-        return cls(rotary.inv_freq.to(weight.device), window, weight.dtype, rotary.attention_scaling)
+        return cls(rotary.inv_freq.to(weight.device), window, shape, weight.dtype, rotary.attention_scaling)
 
-    def at(self, positions: Tensor) -> tuple[Tensor, Tensor]:
-        """Returns cosines and signed sines, each (B, n, 1, D), of (B, n) positions."""
+    def at(self, positions: Tensor) -> Rotation:
+        """Returns cosines and signed sines, each (B, n, heads + 2 groups, D), of (B, n) positions."""
         return self._cos[positions], self._sin[positions]
 
 
@@ -86,18 +94,15 @@ class Block:
     down: Tensor
     shape: Shape
 
-    def __call__(self, x: Tensor, rotation: tuple[Tensor, Tensor], attend: Attend) -> Tensor:
+    def __call__(self, x: Tensor, rotation: Rotation, attend: Attend) -> Tensor:
         """Returns (B, n, H) for (B, n, H) at positions whose ``rotation`` ``Rope.at`` gave."""
         b, n, _ = x.shape
         shape = self.shape
-        heads, rotated = shape.heads, shape.heads + shape.groups
         cos, sin = rotation
         h = rms_norm(x, self.before, shape.eps)
-        qkv = F.linear(h, self.qkv).view(b, n, rotated + shape.groups, shape.width)
-        qk = qkv[:, :, :rotated]
-        qk = torch.addcmul(qk * cos, qk.roll(shape.width // 2, -1), sin)
-        query, key, value = qk[:, :, :heads], qk[:, :, heads:], qkv[:, :, rotated:]
-        seen = attend(query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2))
+        qkv = F.linear(h, self.qkv).view(b, n, shape.heads + 2 * shape.groups, shape.width)
+        qkv = torch.addcmul(qkv * cos, qkv.roll(shape.width // 2, -1), sin)
+        seen = attend(qkv[:, :, : shape.heads], qkv[:, :, shape.heads :])
         x = x + F.linear(seen.transpose(1, 2).reshape(b, n, -1), self.out)
         gate, up = F.linear(rms_norm(x, self.between, shape.eps), self.gate_up).chunk(2, -1)
         return x + F.linear(F.silu(gate) * up, self.down)

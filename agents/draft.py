@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from decentral.agents.block import Attend, Block, Rope, Shape, rms_norm
+from decentral.agents.block import Attend, Block, Rope, Rotation, Shape, rms_norm
 from decentral.agents.trunk import Trunk
 from decentral.errors import ModelError
 
@@ -73,7 +73,7 @@ class DraftHead(nn.Module):
         self.down = nn.Parameter(down.clone())
         self.register_buffer("shortlist", shortlist)
         self.to(trunk.embedding.device)
-        self._rope = Rope.of(trunk.layers, window)
+        self.rope = Rope.of(trunk.layers, window, self.shape)
 
     def forward(self, tokens: Tensor, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
         """Returns the (B, n, H) hidden states, after the final norm, from which the tokens after ``tokens`` follow.
@@ -86,7 +86,7 @@ class DraftHead(nn.Module):
         """
         width = hidden.shape[-1]
         share = F.linear(self._normed(F.embedding(tokens, self.trunk.embedding.detach())), self.join[:, :width])
-        cos, sin = self._rope.at(positions)
+        cos, sin = self.rope.at(positions)
         dtype = self.join.dtype
         x = share + F.linear(hidden.to(dtype), self.join[:, width:])
         x = self._block(dict(self.named_parameters()))(x, (cos.to(dtype), sin.to(dtype)), attend)
@@ -106,8 +106,6 @@ class DraftHead(nn.Module):
                 norm=self.trunk.norm.detach(),
                 output=_laid_out(self.output().to(dtype)),
                 shortlist=self.shortlist,
-                rope=self._rope,
-                window=self.window,
             )
 
     def _normed(self, token: Tensor) -> Tensor:
@@ -201,13 +199,11 @@ class LiveHead:
     output: Tensor
     """(S, H) rows of the policy's output head."""
     shortlist: Tensor | None
-    rope: Rope
-    window: int
 
-    def __call__(self, tokens: Tensor, hidden: Tensor, positions: Tensor, attend: Attend) -> Tensor:
-        """As ``DraftHead.forward``."""
+    def __call__(self, tokens: Tensor, hidden: Tensor, rotation: Rotation, attend: Attend) -> Tensor:
+        """As ``DraftHead.forward``, at positions whose ``rotation`` ``Rope.at`` gave."""
         x = F.embedding(tokens, self.table) + F.linear(hidden, self.join)
-        x = self.block(x, self.rope.at(positions), attend)
+        x = self.block(x, rotation, attend)
         return rms_norm(x, self.norm, self.block.shape.eps)
 
 
@@ -249,7 +245,9 @@ class _Unrolled:
         self._past: tuple[Tensor, Tensor] | None = None
         self._own: list[tuple[Tensor, Tensor]] = []
 
-    def __call__(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    def __call__(self, query: Tensor, pair: Tensor) -> Tensor:
+        query = query.transpose(1, 2)
+        key, value = pair.transpose(1, 2).chunk(2, 1)
         if self._past is None:
             self._past = key, value
             return F.scaled_dot_product_attention(

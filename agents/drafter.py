@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from decentral.agents.block import Rotation
 from decentral.agents.cache import HIDDEN, RowCache, causal
 from decentral.agents.distribution import entropy, pick, probabilities, tempered
 from decentral.agents.draft import DraftHead, LiveHead
@@ -91,7 +92,7 @@ class Drafter:
         cache.aim(slots, positions, seen)
         tokens = self._index([new + [0] * (width - len(new)) for new in news])
         mask = causal(positions, seen, self._live.norm.dtype)
-        states = self._step(cache, tokens, cache.take(HIDDEN), positions, mask)
+        states = self._live(tokens, cache.take(HIDDEN), self._rotation(positions), cached(cache, self._layer, mask))
         for row, count in zip(rows, counts):
             row.headed += count
         if min(counts) == width:
@@ -112,18 +113,20 @@ class Drafter:
         states = self.read(cache, rows, place)
         starts = self._index([row.cached for row in rows])[:, None]
         seen = int(starts.max()) + most
-        mask = causal(starts + torch.arange(most, device=starts.device), seen, states.dtype)
+        positions = starts + torch.arange(most, device=starts.device)
+        mask = causal(positions, seen, states.dtype)
+        cos, sin = self._rotation(positions)
         draws = self._draws([span.row for span in spans], most + 1)
         mine = draws[0] if len(some) == len(spans) else draws[0, some]
         drafted: list[Tensor] = []
         found: list[Tensor] = []
         for j in range(most):
             if j:
-                cache.aim(place, starts + (j - 1), seen)
-                states = self._step(
-                    cache, drafted[-1][:, None], states[:, None], starts + (j - 1), mask[:, :, j - 1 : j]
-                )
-                states = states[:, 0]
+                now = slice(j - 1, j)
+                cache.aim(place, positions[:, now], seen)
+                attend = cached(cache, self._layer, mask[:, :, now])
+                rotation = cos[:, now], sin[:, now]
+                states = self._live(drafted[-1][:, None], states[:, None], rotation, attend)[:, 0]
             weights = self._weights(states, [walks[i] for i in some], j)
             if self.mode == "rejection":
                 column = pick(weights, mine[:, j])
@@ -174,9 +177,8 @@ class Drafter:
             total += taken
         return total
 
-    def _step(self, cache: RowCache, tokens: Tensor, hidden: Tensor, positions: Tensor, mask: Tensor) -> Tensor:
-        positions = positions.clamp(max=self._live.window - 1)  # only padding lies beyond
-        return self._live(tokens, hidden, positions, cached(cache, self._layer, mask))
+    def _rotation(self, positions: Tensor) -> Rotation:
+        return self.head.rope.at(positions.clamp(max=self.head.window - 1))  # only padding lies beyond
 
     def _weights(self, states: Tensor, walks: Sequence[_Walk], j: int) -> Tensor:
         """Returns the head's (B, S) probabilities for draft number j."""

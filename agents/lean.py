@@ -53,7 +53,7 @@ class LeanLlama:
             )
             for layer in trunk.layers
         ]
-        self._rope = Rope.of(trunk, window)
+        self._rope = Rope.of(trunk, window, self._shape)
 
     def __call__(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: RowCache) -> Tensor:
         """Arguments as in ``Policy.forward_cached``; returns (B, n, H), after the final norm."""
@@ -67,10 +67,11 @@ class LeanLlama:
 def cached(cache: RowCache, layer: int, mask: Tensor) -> Attend:
     """Returns attention of new tokens to what a cache holds of their rows, themselves included."""
 
-    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        keys, values = cache.update(key, value, layer)
+    def attend(query: Tensor, pair: Tensor) -> Tensor:
+        cache.write((layer, 0), pair)
+        keys, values = cache.read((layer, 0)).transpose(1, 2).chunk(2, 1)
         return F.scaled_dot_product_attention(
-            query, keys, values, attn_mask=mask, enable_gqa=query.shape[1] != keys.shape[1]
+            query.transpose(1, 2), keys, values, attn_mask=mask, enable_gqa=query.shape[2] != keys.shape[1]
         )
 
     return attend
