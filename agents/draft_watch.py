@@ -57,7 +57,7 @@ class DraftWatch:
         self._kept = copy.deepcopy(now)
         reached = sum(now.reached) - sum(before.reached)
         if not reached:
-            return {}
+            return {"drafts": 0}
         return {"drafts": reached, "drafts_accepted": (sum(now.accepted) - sum(before.accepted)) / reached}
 
     def updated(self, chunks: Sequence[Chunk]) -> Metrics:
@@ -101,4 +101,5 @@ class DraftWatch:
         """Returns expected acceptance by draft position."""
         head = self._drafter.head
         found = measure(head, read(head.trunk, passages, _TOKENS), self._drafter.pace.most, _TOKENS)
-        return [value for value, count in zip(found.rejection, found.count) if count]
+        by_mode = {"rejection": found.rejection, "target_only": found.target_only}
+        return [value for value, count in zip(by_mode[self._drafter.mode], found.count) if count]

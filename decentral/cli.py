@@ -155,9 +155,7 @@ def _plan(env: str | None, file: Path | None, changes: list[str], base: Config |
     elif env is not None:
         return Config.of(env=env).with_set(changes)
     else:
-        raise ConfigError(
-            f"nothing to train on: name an environment (decentral train {next(iter(games()))}) or a --config file"
-        )
+        raise ConfigError(f"no environment is named: give one ({', '.join(games())}, or your own) or a --config file")
     return plan.with_set([*([f"env.name={env}"] if env else []), *changes])
 
 

@@ -28,6 +28,8 @@ Report = Callable[[str], object]
 
 EPISODES = 32
 """Played side by side while text is gathered."""
+SILENCE = 5.0
+"""Seconds between lines of progress."""
 
 
 def gather(
@@ -97,7 +99,7 @@ def sample(
     store = _Store(file, made) if file else None
     rounds = store.rounds if store else []
     count = sum(passage.sampled for found in rounds for passage in found)
-    started, before, silent = monotonic(), count, 0
+    started, before, silent, said = monotonic(), count, 0, 0.0
     while count < tokens:
         env, temperature, scratch, past = parts[len(rounds) % len(parts)]
         number = seed + 1 + len(rounds)
@@ -113,8 +115,10 @@ def sample(
         else:
             rounds.append(new)
         count += sum(passage.sampled for passage in new)
-        rate = (count - before) / max(1e-9, monotonic() - started)
-        report(f"text: {count:,} of {tokens:,} tokens, {rate:,.0f} a second")
+        passed = monotonic() - started
+        if count >= tokens or passed - said > SILENCE:
+            said = passed
+            report(f"text: {count:,} of {tokens:,} tokens, {(count - before) / max(1e-9, passed):,.0f} a second")
     return rounds
 
 
@@ -131,8 +135,8 @@ class _Store:
             lines = file.read_bytes().split(b"\n")[:-1] if file.exists() else []
             if lines and lines[0] != head:
                 raise RunError(
-                    f"{str(file)!r} holds text of another model, environment, temperature or seed: give another --out, "
-                    "or remove it"
+                    f"{str(file)!r} holds text of another model, environment, temperature, seed or version: give "
+                    "another --out, or remove it"
                 )
             self.rounds = [msgspec.json.decode(line, type=list[Passage]) for line in lines[1:]]
             file.write_bytes(b"".join(line + b"\n" for line in lines or [head]))

@@ -84,8 +84,14 @@ def train(
     """
     if loss not in LOSSES:
         raise ConfigError(f"the loss {loss!r} is not known; choose one of {', '.join(LOSSES)}{suggest(loss, LOSSES)}")
+    _check_start(start)
     if DraftHead.exists(out):
-        raise RunError(f"folder {str(out)!r} holds a draft head, which would be overwritten; give another --out")
+        raise RunError(
+            f"folder {str(out)!r} holds a draft head, which would be overwritten; give another --out (what that head "
+            f"costs here is found by decentral mtp measure --set agent.draft_head={out} --write)"
+        )
+    if out.exists() and (not out.is_dir() or any(path.name != "text.jsonl" for path in out.iterdir())):
+        raise RunError(f"{str(out)!r} is not an empty folder, nor one with gathered text only; give another --out")
     policy = Policy(msgspec.structs.replace(config, kind="frozen", draft="plain"))
     policy.shared()
     rounds = sample(
@@ -146,8 +152,7 @@ def fit(
     Raises:
         ConfigError: there is too little text, or no head in ``start``.
     """
-    if start and not DraftHead.exists(start):
-        raise ConfigError(f"folder {str(start)!r} holds no draft head to start from; correct --start, or leave it out")
+    _check_start(start)
     if len(rounds) < 2:
         raise ConfigError(f"{len(rounds)} round of text is too little to train and to measure on; raise --tokens")
     trunk = policy.shared()
@@ -179,6 +184,11 @@ def fit(
     return head, {t: measure(head, some, DEPTH, 4 * tokens) for t, some in by.items()}
 
 
+def _check_start(start: Path | None) -> None:
+    if start and not DraftHead.exists(start):
+        raise ConfigError(f"folder {str(start)!r} holds no draft head to start from; correct --start, or leave it out")
+
+
 def _listed(policy: Policy, readings: Sequence[Reading]) -> torch.Tensor | None:
     """Returns the tokens that were sampled most often, or none where all of the vocabulary is cheap."""
     vocabulary = policy.shared().embedding.shape[0]
@@ -202,7 +212,7 @@ def measure_costs(policy: Policy, head: DraftHead, report: Report = str) -> Cost
             for length in range(lengths):
                 best[length] = min(best[length], _cycle(policy, head, size, length, cycles))
         table.append(best)
-        report(f"costs at batch {size}: " + " ".join(f"{seconds * 1e3:.1f}" for seconds in best) + " ms")
+        report(f"costs at batch {size}, 0 to {lengths - 1} drafts: " + " ".join(f"{s * 1e3:.1f}" for s in best) + " ms")
     return Costs(sizes, table)
 
 

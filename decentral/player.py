@@ -73,7 +73,8 @@ class Player:
         """
         if bool(legal) == bool(free):
             raise ConfigError(
-                f"agent {self.name!r} needs either the legal actions or a positive `free`, not both; give one"
+                f"agent {self.name!r} needs either legal actions or a positive `free`: act(text, [...]) or "
+                "act(text, free=8)"
             )
         system = self._system if self._round == 0 else ""
         turn = Turn(self.name, self._round, observation, tuple(legal), free, system, feedback)

@@ -142,7 +142,7 @@ def test_an_interrupt_says_how_to_go_on(game: str, tmp_path: Path, monkeypatch: 
 
 def test_bad_input_is_one_sentence_and_exit_code_2(game: str, tmp_path: Path, run_folder: RunFolder) -> None:
     refused(call("train", "meat"), "environment 'meat'", "did you mean 'meet'")
-    refused(call("train"), "decentral train")
+    refused(call("train"), "guide", "--config")
     refused(call("train", "meet", "--set", "agent.lrr=1"), "'lrr'", "did you mean 'lr'")
     refused(call("train", "meet", "--engine", "locl"), "engine", "'locl'")
     refused(call("train", "--config", tmp_path / "none.toml"), "none.toml")

@@ -55,7 +55,7 @@ def test_text_is_what_was_sampled_and_goes_on_after_an_interrupt(policy: Policy,
     for _ in range(2):
         assert sample(policy, [GUIDE], [1.0, 0.5], 3000, **settings) == whole
         assert file.read_bytes() == text
-    with pytest.raises(RunError, match="another model, environment, temperature or seed"):
+    with pytest.raises(RunError, match="another model, environment, temperature, seed or version"):
         sample(policy, [GUIDE], [1.0], 3000, **settings)
 
 
