@@ -251,10 +251,11 @@ class Rollouts:
         if len(leaders) == len(rows):
             return self._read(cache, rows, slots)
         logits = self._read(cache, [rows[i] for i in leaders], [slots[i] for i in leaders])
-        for leader in {source[i] for i in range(len(rows)) if source[i] != i}:
+        followed = sorted({leader for i, leader in enumerate(source) if leader != i})
+        if self.drafter and max(spans[leader].rule.ahead for leader in followed) > 2:
+            self.drafter.read(cache, [rows[leader] for leader in followed], [slots[leader] for leader in followed])
+        for leader in followed:
             row = rows[leader]
-            if self.drafter and spans[leader].rule.ahead > 2:
-                self.drafter.read(cache, [row], [slots[leader]])
             twins = [i for i in range(len(rows)) if source[i] == leader and i != leader]
             cache.copy(slots[leader], self._index([slots[i] for i in twins]), row.cached)
             for i in twins:

@@ -74,7 +74,7 @@ class Plan(NamedTuple):
 
 _SEVERAL = (0.3, 0.7, 1.0, 1.3)
 FULL = Plan(
-    {"pocket": Speed((1, 2, 4, 8, 16, 32), _SEVERAL, 9, 128), "smollm2": Speed((1, 4, 8), _SEVERAL, 6, 48)},
+    {"pocket": Speed((1, 2, 4, 8, 16, 32), _SEVERAL, 9, 64), "smollm2": Speed((1, 4, 8), _SEVERAL, 6, 48)},
     (0.3, 0.5, 0.7, 0.85, 1.0, 1.15, 1.3),
     8,
     32,
