@@ -23,15 +23,15 @@ MOST = 8
 """Most tokens drafted at once."""
 UNKNOWN = 3
 """Tokens drafted at once where no costs are known."""
-_GAIN = 1.02
-"""Drafting one more token must bring this much to be chosen."""
+_GAIN, _MARGIN = 1.02, 1.1
+"""What drafting one more token must promise to be chosen, and what drafting at all must: the promise may be wrong."""
 _FILE = "measured.json"
 _TRUST = 64.0
 """How many drafts the acceptance that came with the head counts for."""
 
 
 class Costs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Seconds of one cycle, drafting included, by batch size and number of drafted tokens."""
+    """Seconds of one cycle, drafting included, by batch size and number of drafted tokens; per row, times the size."""
 
     batches: Annotated[list[int], Meta(min_length=1)]
     """Ascending batch sizes."""
@@ -126,8 +126,9 @@ class Pace:
         """Returns how many tokens to draft for each of ``batch`` rows; 0: draft nothing."""
         if self._fixed or self.known.costs is None:
             return self.most
-        best, rate = 0, 0.0
-        for length, found in enumerate(self._rates(self.known.costs, batch)):
+        plain, *rates = self._rates(self.known.costs, batch)
+        best, rate = 0, plain * _MARGIN
+        for length, found in enumerate(rates, 1):
             if found > rate * _GAIN:
                 best, rate = length, found
         return best

@@ -202,31 +202,31 @@ def _listed(policy: Policy, readings: Sequence[Reading]) -> torch.Tensor | None:
 
 
 def measure_costs(policy: Policy, head: DraftHead, report: Report = str) -> Costs:
-    """Measures what a cycle of drafting and verifying costs on this machine."""
-    sizes = [1, 4, 16, 64] if policy.size < SMALL else [1, 4, 16]
-    lengths, cycles, rounds = (MOST + 1, 10, 4) if policy.size < SMALL else (6, 4, 2)
+    """Measures what drafting and verifying costs on this machine."""
+    small = policy.size < SMALL
+    sizes = [1, 4, 16, 64] if small else [1, 4, 8]
+    lengths, tokens, rounds = (MOST + 1, 48, 3) if small else (6, 24, 2)
     table = []
     for size in sizes:
         best = [float("inf")] * lengths
         for _ in range(rounds):
             for length in range(lengths):
-                best[length] = min(best[length], _cycle(policy, head, size, length, cycles))
+                best[length] = min(best[length], _cycle(policy, head, size, length, tokens))
         table.append(best)
         report(f"costs at batch {size}, 0 to {lengths - 1} drafts: " + " ".join(f"{s * 1e3:.1f}" for s in best) + " ms")
     return Costs(sizes, table)
 
 
-def _cycle(policy: Policy, head: DraftHead, size: int, length: int, cycles: int) -> float:
-    """Returns seconds per forward of free text with drafts of one length."""
+def _cycle(policy: Policy, head: DraftHead, size: int, length: int, tokens: int) -> float:
+    """Returns seconds of a cycle of all rows, of which the last ones of a text have fewer: rows end apart."""
     engine = Rollouts(policy, 0, 0, drafter=Drafter(head, "rejection", Pace(length)) if length else None, ends=False)
     engine.clear(1.0)
     text = " ".join(str(i % 10) for i in range(COST_TEXT))
     engine.play(range(size), [Turn("a", 0, text, (), 1)] * size)
-    before = engine.spent.forwards
-    room = policy.window // 2 - COST_TEXT
+    before = engine.spent.rows
     started = perf_counter()
-    engine.play(range(size), [Turn("a", 1, text[:1], (), max(1, min(room, cycles * (length + 1))))] * size)
-    return (perf_counter() - started) / (engine.spent.forwards - before)
+    engine.play(range(size), [Turn("a", 1, text[:1], (), max(1, min(tokens, policy.window // 2 - COST_TEXT)))] * size)
+    return (perf_counter() - started) / (engine.spent.rows - before) * size
 
 
 def measure_head(

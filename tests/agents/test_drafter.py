@@ -230,6 +230,7 @@ def test_a_cache_from_before_an_update_shows(policy: Policy, cleared: bool) -> N
 
 def test_clearing_takes_the_output_head_as_it_is_now(policy: Policy) -> None:
     used, stale = (drafter(policy, "rejection", shortlist=[2, 3, 6]) for _ in range(2))
+    played(policy, stale, 3)
     stale.refresh = lambda temperature: None  # type: ignore[method-assign]
     with torch.no_grad():
         policy.model.lm_head.weight.copy_(policy.model.lm_head.weight.roll(2, 0))

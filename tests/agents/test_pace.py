@@ -42,8 +42,8 @@ def test_the_length_follows_the_batch() -> None:
 
 
 def test_a_gain_too_small_to_be_real_is_not_taken() -> None:
-    assert Pace(known=Measured([0.5], Costs([1], [[1.0, 1.49]]))).length(1) == 0
-    assert Pace(known=Measured([0.5], Costs([1], [[1.0, 1.4]]))).length(1) == 1
+    assert Pace(known=Measured([0.5], Costs([1], [[1.0, 1.4]]))).length(1) == 0
+    assert Pace(known=Measured([0.5], Costs([1], [[1.0, 1.3]]))).length(1) == 1
 
 
 def test_a_fixed_length_is_always_taken_and_without_costs_a_usual_one() -> None:
