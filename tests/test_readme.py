@@ -78,3 +78,14 @@ def test_measured_figures_are_those_of_the_results() -> None:
     result = json.loads((ROOT / "docs" / "results" / "core.json").read_text())
     for figure in (result["aec_ratio"], result["updates"]["ratio"], *(row["ratio"] for row in result["decode"])):
         assert f"{figure:.2f}" in README
+
+
+def test_figures_of_drafting_are_those_of_the_results() -> None:
+    result = json.loads((ROOT / "docs" / "results" / "rollouts.json").read_text())
+    for row in result["rows"]:
+        if row["mode"] == "rejection" and row["temperature"] == 1.0:
+            assert f"| {row['speedup_vs_plain']:.2f} [" in README
+            assert f"| {row['speedup_vs_generate']:.2f} [" in README
+    for slope in result["entropy"]["slopes"]:
+        if slope["head"] == "default":
+            assert f"{-100 * slope['slope']:.1f}" in README
