@@ -204,8 +204,8 @@ def _listed(policy: Policy, readings: Sequence[Reading]) -> torch.Tensor | None:
 def measure_costs(policy: Policy, head: DraftHead, report: Report = str) -> Costs:
     """Measures what drafting and verifying costs on this machine."""
     small = policy.size < SMALL
-    sizes = [1, 4, 16, 64] if small else [1, 4, 8]
-    lengths, tokens, rounds = (MOST + 1, 48, 3) if small else (6, 24, 2)
+    sizes = [1, 8] if small else [1, 4, 8]
+    lengths, tokens, rounds = (MOST + 1, 32, 3) if small else (6, 24, 2)
     table = []
     for size in sizes:
         best = [float("inf")] * lengths

@@ -144,7 +144,7 @@ def test_trained_agents_play_alone_and_outside_a_run(make_run: MakeRun, tmp_path
     assert AutoModelForCausalLM.from_pretrained(folder).num_parameters() > 100_000
     with pytest.raises(RunError, match="not an empty folder"):
         agent.save_pretrained(folder)
-    with pytest.raises(ConfigError, match="either the legal actions or"):
+    with pytest.raises(ConfigError, match="either legal actions or"):
         agent.act("you 1 5")
 
 
