@@ -85,6 +85,6 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             ge=0,
             le=1,
             description="the head is trained on the agent's own text after an update that leaves its acceptance below "
-            "this; 0: never (Bebop: retraining brings nothing)",
+            "this; 0: never, and a head goes stale where training moves all weights fast",
         ),
     ] = 0.0

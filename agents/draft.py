@@ -151,9 +151,7 @@ class DraftHead(nn.Module):
         shortlist = tensors.pop("shortlist", None)
         shapes = {name: value.shape for name, value in self.named_parameters()}
         fits = shapes == {name: value.shape for name, value in tensors.items()}
-        inside = shortlist is None or (
-            len(shortlist) > 0 and shortlist.min() >= 0 and shortlist.max() < about["vocabulary"]
-        )
+        inside = shortlist is None or set(shortlist.tolist()) <= set(range(len(self.trunk.embedding)))
         if about != self._about() or not fits or not inside:
             raise ModelError(
                 f"the draft head {str(folder)!r} is for {about} and model {self.trunk.name!r} is {self._about()}; make "

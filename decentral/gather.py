@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["gather", "sample"]
+__all__ = ["gather", "play", "sample"]
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -46,30 +46,51 @@ def gather(
         run_on: where positive, every first turn is answered, instead, by so many tokens past any end token: the policy
             goes on with the episode by itself.
     """
-    engines: dict[str, Rollouts] = {}
-    with closing(Fleet(lambda: make(env), EPISODES)) as fleet:
-        fleet.load([Episode(i, i, seed * EPISODES + i) for i in range(EPISODES)])
-        while waiting := fleet.pending():
-            for agent in sorted({turn.agent for _, turn in waiting}):
-                some = [(episode.id, turn) for episode, turn in waiting if turn.agent == agent]
-                if agent not in engines:
-                    engines[agent] = Rollouts(policy, seed, name_word(agent), reasoning_tokens, ends=not run_on)
-                    engines[agent].clear(temperature)
-                turns = [turn for _, turn in some]
-                if run_on:
-                    turns = [Turn(t.agent, t.round, t.observation, (), run_on, t.system) for t in turns]
-                actions = engines[agent].play([episode for episode, _ in some], turns)
-                for (episode, _), action in zip(some, actions):
-                    if not run_on:
-                        fleet.act(episode, agent, action)
-            if run_on:
-                break
+
+    def seat(agent: str) -> Rollouts:
+        return Rollouts(policy, seed, name_word(agent), reasoning_tokens, ends=not run_on)
+
+    engines = play(env, EPISODES, seed * EPISODES, seat, temperature, run_on)
     for engine in engines.values():
         for episode in range(EPISODES):
             for chunk in engine.close(episode).chunks:
                 passage = Passage.of(chunk, temperature)
                 if passage.drafts:
                     yield passage
+
+
+def play(
+    env: EnvConfig, episodes: int, first: int, seat: Callable[[str], Rollouts], temperature: float, run_on: int = 0
+) -> dict[str, Rollouts]:
+    """Plays episodes side by side, an engine in every seat, and returns the engines with the episodes still open.
+
+    Args:
+        env: where.
+        episodes: how many, numbered from 0.
+        first: the seed of episode 0; the others have the seeds behind it.
+        seat: makes the engine of an agent.
+        temperature: divides the logits.
+        run_on: where positive, only the first turns are answered, with so many free tokens.
+    """
+    engines: dict[str, Rollouts] = {}
+    with closing(Fleet(lambda: make(env), episodes)) as fleet:
+        fleet.load([Episode(i, i, first + i) for i in range(episodes)])
+        while waiting := fleet.pending():
+            for agent in sorted({turn.agent for _, turn in waiting}):
+                some = [(episode.id, turn) for episode, turn in waiting if turn.agent == agent]
+                if agent not in engines:
+                    engines[agent] = seat(agent)
+                    engines[agent].clear(temperature)
+                turns = [turn for _, turn in some]
+                if run_on:
+                    turns = [Turn(t.agent, t.round, t.observation, (), run_on, t.system) for t in turns]
+                actions = engines[agent].play([episode for episode, _ in some], turns)
+                if not run_on:
+                    for (episode, _), action in zip(some, actions):
+                        fleet.act(episode, agent, action)
+            if run_on:
+                break
+    return engines
 
 
 def sample(

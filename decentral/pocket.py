@@ -30,7 +30,7 @@ from decentral.agents.scoring import pack
 from decentral.agents.vocabulary import WINDOW, WORDS, build_tokenizer
 from decentral.envs.config import EnvConfig
 from decentral.envs.game import Game
-from decentral.envs.names import games, make
+from decentral.envs.names import games, levels, make
 from decentral.errors import RunError
 
 Segments = list[tuple[Kind, str]]
@@ -187,11 +187,7 @@ def train_head(
     report: Callable[[str], object] = str,
 ) -> dict[float, Acceptance]:
     """Makes the pocket model's draft head from its own text in every built-in game and level; see ``mtp.train``."""
-    envs = [
-        EnvConfig(name=name, level=level)
-        for name, target in games().items()
-        for level in range(importlib.import_module(target.partition(":")[0]).LEVELS)
-    ]
+    envs = [env for game in games() for env in levels(game)]
     return mtp.train(
         AgentConfig(model="pocket", reasoning_tokens=16),
         envs,

@@ -5,7 +5,7 @@ Knows how things are found and called; nothing about what they do.
 
 from __future__ import annotations
 
-__all__ = ["games", "load", "make", "resolve"]
+__all__ = ["games", "levels", "load", "make", "resolve"]
 
 import hashlib
 import importlib
@@ -36,6 +36,12 @@ _SUITES = {"chess", "lbforaging", "mpe2", "pettingzoo", "pygame", "pyspiel", "rl
 def games() -> dict[str, str]:
     """Returns the built-in games: name -> ``package.module:callable``."""
     return dict(_GAMES)
+
+
+def levels(game: str) -> list[EnvConfig]:
+    """Returns every level of a built-in game, the easiest first."""
+    module = importlib.import_module(_GAMES[game].partition(":")[0])
+    return [EnvConfig(name=game, level=level) for level in range(module.LEVELS)]
 
 
 def resolve(name: str) -> Callable[..., Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 __all__ = ["run"]
 
 import hashlib
-import importlib
 import json
 import shlex
 import subprocess
@@ -37,9 +36,9 @@ from decentral.bench.rollout_plots import plot_acceptance, plot_speedup
 from decentral.bench.subject import FIRST_SEED, Subject
 from decentral.disk import write_whole
 from decentral.envs.config import EnvConfig
-from decentral.envs.fleet import Episode, Fleet
-from decentral.envs.names import games, make
+from decentral.envs.names import games, levels
 from decentral.envs.turn import Turn
+from decentral.gather import play
 from decentral.versions import versions
 
 MODES = ("rejection", "target_only")
@@ -120,7 +119,7 @@ def run(
     """
     torch.set_num_threads(1)
     plan = QUICK if quick else FULL
-    pocket = Subject("pocket", pocket_head, [env for game in games() for env in _levels(game)])
+    pocket = Subject("pocket", pocket_head, [env for game in games() for env in levels(game)])
     subjects = [pocket]
     beside = head_folder("smollm2")
     if "smollm2" in plan.speed and (smollm2_head or DraftHead.exists(beside)):
@@ -380,8 +379,8 @@ def _environment_rows(cells: _Cells, subject: Subject, plan: Plan) -> list[dict[
     rows = []
     sizes = {"episodes": plan.episodes, "reasoning_tokens": REASONING}
     for game in plan.games:
-        levels = _levels(game)
-        for env in (levels[0], levels[-1]):
+        every = levels(game)
+        for env in (every[0], every[-1]):
             for length in (FIXED, 0):
                 settings = {
                     "part": "environments",
@@ -403,28 +402,12 @@ def _environment_rows(cells: _Cells, subject: Subject, plan: Plan) -> list[dict[
 def _play(subject: Subject, env: EnvConfig, length: int, episodes: int) -> dict[str, Any]:
     """Plays whole episodes, the model in every seat, as agents do."""
     drafter = subject.drafter("rejection", length)
-    fleet = Fleet(lambda: make(env), episodes)
-    fleet.load([Episode(i, i, FIRST_SEED + i) for i in range(episodes)])
-    engines: dict[str, Rollouts] = {}
-    while waiting := fleet.pending():
-        for agent in sorted({turn.agent for _, turn in waiting}):
-            some = [(episode.id, turn) for episode, turn in waiting if turn.agent == agent]
-            if agent not in engines:
-                engines[agent] = Rollouts(subject.policy, 0, name_word(agent), REASONING, drafter)
-                engines[agent].clear(1.0)
-            ids = [episode for episode, _ in some]
-            for episode, action in zip(ids, engines[agent].play(ids, [turn for _, turn in some])):
-                fleet.act(episode, agent, action)
-    fleet.close()
+    engines = play(
+        env, episodes, FIRST_SEED, lambda agent: Rollouts(subject.policy, 0, name_word(agent), REASONING, drafter), 1.0
+    )
     spent = [engine.spent for engine in engines.values()]
     tokens, steps = sum(one.tokens for one in spent), sum(one.rows for one in spent)
     return {**_accepted(_tally(drafter), steps), "tokens": tokens, "forwards_per_token": _ratio(steps, tokens)}
-
-
-def _levels(game: str) -> list[EnvConfig]:
-    """Every level of a built-in game."""
-    module = importlib.import_module(games()[game].partition(":")[0])
-    return [EnvConfig(name=game, level=level) for level in range(module.LEVELS)]
 
 
 # -- what figures depend on -----------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ more. Faults are planted to prove that the checks would notice.
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -34,8 +33,6 @@ WORDS = ["<unk>", "<eos>", "a", "b", "c", "d", "e", "f"]
 TOKENS = 4
 PROMPTS = ["a b c", "d", "e f a b b"]
 MODES: list[Mode] = ["rejection", "target_only"]
-ROWS = int(os.environ.get("DECENTRAL_ROWS", "12000"))
-"""Texts per mode whose law is tested; 100,200 were tried."""
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +130,7 @@ def middling(by: Drafter) -> bool:
 @pytest.mark.parametrize("mode", MODES)
 def test_texts_have_the_law_of_plain_sampling(policy: Policy, mode: Mode) -> None:
     by = drafter(policy, mode)
-    assert p_value(policy, by, ROWS) > 1e-3
+    assert p_value(policy, by, 100_200) > 1e-3
     assert middling(by)
 
 
