@@ -25,6 +25,8 @@ from decentral.agents.trunk import Trunk
 
 DEPTH = 5
 """Tokens that a head is unrolled over in training (Bebop: 5, of which 3 are used)."""
+_CLIP = 1.0
+"""Largest gradient norm."""
 _POSITIONS = 256
 """Rows of full-vocabulary logits at a time."""
 
@@ -68,20 +70,18 @@ class Acceptance:
 class DraftTrainer:
     """A head and its own optimiser."""
 
-    def __init__(self, head: DraftHead, loss: str, lr: float, clip: float = 1.0, depth: int = DEPTH) -> None:
+    def __init__(self, head: DraftHead, loss: str, lr: float, depth: int = DEPTH) -> None:
         """
         Args:
             head: what is trained.
             loss: a key of ``LOSSES``.
             lr: of AdamW; may be changed before every step.
-            clip: largest gradient norm.
             depth: tokens to unroll over.
         """
         self.lr = lr
         self.updates = 0
         self._head = head
         self._loss = LOSSES[loss]
-        self._clip = clip
         self._depth = depth
         self._optimiser = torch.optim.AdamW(head.parameters(), lr=lr, betas=(0.9, 0.95), weight_decay=0.0)
 
@@ -91,7 +91,7 @@ class DraftTrainer:
         loss = self._loss(view.p, view.logits, view.taken, view.mask)
         self._optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(self._head.parameters(), self._clip)
+        torch.nn.utils.clip_grad_norm_(self._head.parameters(), _CLIP)
         for group in self._optimiser.param_groups:
             group["lr"] = self.lr
         self._optimiser.step()

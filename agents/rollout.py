@@ -252,7 +252,8 @@ class Rollouts:
             return self._read(cache, rows, slots)
         logits = self._read(cache, [rows[i] for i in leaders], [slots[i] for i in leaders])
         followed = sorted({leader for i, leader in enumerate(source) if leader != i})
-        if self.drafter and max(spans[leader].rule.ahead for leader in followed) > 2:
+        ahead = max(spans[leader].rule.ahead for leader in followed)
+        if self.drafter and ahead > 2 and self.drafter.pace.length(len(rows)):
             self.drafter.read(cache, [rows[leader] for leader in followed], [slots[leader] for leader in followed])
         for leader in followed:
             row = rows[leader]

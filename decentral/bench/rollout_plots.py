@@ -35,9 +35,9 @@ def plot_acceptance(points: Sequence[Mapping[str, Any]]) -> Chart:
     return figure
 
 
-def plot_speedup(rows: Sequence[Mapping[str, Any]], temperature: float = 1.0) -> Chart:
-    """Draws the speed-up over plain sampling and over ``generate`` against the batch size, a column per model."""
-    rows = [row for row in rows if row["temperature"] == temperature]
+def plot_speedup(rows: Sequence[Mapping[str, Any]]) -> Chart:
+    """Draws speed-ups over plain sampling and ``generate`` against the batch size, at temperature 1."""
+    rows = [row for row in rows if row["temperature"] == 1.0]
     models = list(dict.fromkeys(row["model"] for row in rows))
     figure = Chart(figsize=(1.2 + 5.2 * len(models), 6.4), layout="constrained", facecolor=LIGHT.paper)
     for line, (other, word) in enumerate((("plain", "plain sampling"), ("generate", "transformers' generate"))):
