@@ -8,12 +8,13 @@ episodes or tokens.
 
 from __future__ import annotations
 
-__all__ = ["HIDDEN", "RowCache", "causal", "side_by_side"]
+__all__ = ["HIDDEN", "RowCache", "causal", "closing", "side_by_side"]
 
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import Cache
@@ -93,21 +94,11 @@ class RowCache(Cache):  # type: ignore[misc]
         for kept in self._kept.values():
             kept[targets, :length] = kept[source, :length].clone()
 
-    def gather(self, rows: Tensor) -> RowCache:
-        """Returns a copy of some rows, contiguous, for a stretch of decoding."""
-        part = RowCache(len(rows))
-        part.slots = self.slots
-        part._kept = {field: kept.index_select(0, rows) for field, kept in self._kept.items()}
-        return part
-
-    def put(self, rows: Tensor, part: RowCache) -> None:
-        """Writes gathered rows back."""
-        if part.slots > self.slots:
-            self._resize(part.slots)
-        for field, new in part._kept.items():
-            if field not in self._kept:
-                self._kept[field] = new.new_zeros(self.rows, self.slots, *new.shape[2:])
-            self._kept[field][rows, : part.slots] = new
+    def swap(self, pairs: Sequence[tuple[int, int]], length: int) -> None:
+        """Lets the rows of each pair change places, as far as the first ``length`` slots go; no row is in two pairs."""
+        here = torch.tensor([*pairs, *((b, a) for a, b in pairs)])
+        for kept in self._kept.values():
+            kept[here[:, 0], :length] = kept[here[:, 1], :length]
 
     def grow(self, rows: int) -> None:
         """Makes room for ``rows`` rows."""
@@ -128,6 +119,19 @@ class RowCache(Cache):  # type: ignore[misc]
 def side_by_side(rows: Sequence[int]) -> bool:
     """Says whether row numbers follow each other without a gap."""
     return all(b - a == 1 for a, b in pairwise(rows))
+
+
+def closing(rows: Sequence[int], total: int) -> list[tuple[int, int]]:
+    """Returns the fewest swaps after which some of ``total`` rows lie side by side: pairs of one of them and another.
+
+    >>> closing([0, 1, 3], 6), closing([4, 3], 6)
+    ([(0, 2)], [])
+    """
+    taken = np.isin(np.arange(total), rows)
+    held = np.convolve(taken, np.ones(len(rows), dtype=int), "valid")
+    room = np.arange(total) - held.argmax()
+    inside = (room >= 0) & (room < len(rows))
+    return [*zip(np.flatnonzero(taken & ~inside).tolist(), np.flatnonzero(inside & ~taken).tolist())]
 
 
 def causal(positions: Tensor, seen: int, dtype: torch.dtype) -> Tensor:

@@ -24,7 +24,7 @@ _PROBED = 32
 """Passages on which acceptance is computed after an update."""
 _TOKENS, _BATCH = 8192, 2048
 """Most tokens (rows x longest) that are read at once, and that are trained on in a step."""
-_PASSES, _DEPTH = 4, 3
+_PASSES, _DEPTH = 8, 2
 """Most times that the text of one iteration is trained on, and tokens that the head is unrolled over in that."""
 _RATE = 1e-3
 """AdamW learning rate of retraining, with a clip of its own: a shared one has shrunk the policy's step."""
@@ -38,7 +38,7 @@ class DraftWatch:
         self._drafter = drafter
         self._temperature = config.temperature
         self._threshold = config.draft_retrain if config.kind == "learning" else 0.0
-        self._trainer = DraftTrainer(drafter.head, "e2e", _RATE, depth=_DEPTH) if self._threshold else None
+        self._trainer = DraftTrainer(drafter.head, "kl", _RATE, depth=_DEPTH) if self._threshold else None
         self._kept = Counts()
         self._before = Counts()
 

@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from decentral.agents.block import Rotation
 from decentral.agents.cache import HIDDEN, RowCache, causal
 from decentral.agents.distribution import entropy, pick, probabilities, tempered
-from decentral.agents.draft import DraftHead, LiveHead
+from decentral.agents.draft import DraftHead
 from decentral.agents.draws import Words, uniform
 from decentral.agents.lean import cached
 from decentral.agents.pace import Pace
@@ -63,22 +63,15 @@ class Drafter:
         self.head = head
         self.mode = mode
         self.pace = pace
-        self.temperature = 1.0
         self._layer = len(head.trunk.layers.layers)
-        self._fresh: LiveHead | None = None
+        self.refresh(1.0)
 
     def refresh(self, temperature: float) -> None:
-        """Takes the weights of head and policy as they are when next needed; called whenever they may have changed."""
+        """Takes the weights of head and policy as they are; called whenever they may have changed."""
         self.temperature = temperature
-        self._fresh = None
+        self._live = self.head.live()
 
-    @property
-    def _live(self) -> LiveHead:
-        if self._fresh is None:
-            self._fresh = self.head.live()
-        return self._fresh
-
-    def read(self, cache: RowCache, rows: Sequence[Row], slots: Sequence[int]) -> Tensor:
+    def read(self, cache: RowCache, rows: Sequence[Row]) -> Tensor:
         """Lets the head read what the policy has read, up to the last token whose successor is known.
 
         Returns the (B, H) states from which the token after that successor follows.
@@ -89,7 +82,7 @@ class Drafter:
         starts = np.array([row.headed for row in rows])
         positions = self._index(starts[:, None] + np.arange(width))
         seen = int(starts.max()) + width
-        cache.aim(slots, positions, seen)
+        cache.aim([row.slot for row in rows], positions, seen)
         tokens = self._index([new + [0] * (width - len(new)) for new in news])
         mask = causal(positions, seen, self._live.norm.dtype)
         states = self._live(tokens, cache.take(HIDDEN), self._rotation(positions), cached(cache, self._layer, mask))
@@ -99,7 +92,7 @@ class Drafter:
             return states[:, -1]
         return states[torch.arange(len(rows), device=states.device), self._index([count - 1 for count in counts])]
 
-    def propose(self, cache: RowCache, spans: Sequence[Span], slots: Sequence[int]) -> Proposal | None:
+    def propose(self, cache: RowCache, spans: Sequence[Span]) -> Proposal | None:
         """Drafts for every row that can use a draft; returns none where nothing is worth drafting."""
         room = [max(0, span.rule.ahead - 1) if span.row.pending == 1 else 0 for span in spans]
         most = min(max(room), self.pace.length(len(spans)))
@@ -109,8 +102,8 @@ class Drafter:
         lengths = [min(most, free) for free in room]
         walks = [_Walk(span, length) for span, length in zip(spans, lengths)]
         rows = [spans[i].row for i in some]
-        place = [slots[i] for i in some]
-        states = self.read(cache, rows, place)
+        place = [row.slot for row in rows]
+        states = self.read(cache, rows)
         starts = self._index([row.cached for row in rows])[:, None]
         seen = int(starts.max()) + most
         positions = starts + torch.arange(most, device=starts.device)

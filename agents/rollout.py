@@ -9,7 +9,6 @@ from __future__ import annotations
 
 __all__ = ["Rollouts", "Spent"]
 
-import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -19,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from decentral.agents.cache import HIDDEN, RowCache, causal, side_by_side
+from decentral.agents.cache import HIDDEN, RowCache, causal, closing
 from decentral.agents.distribution import entropy, pick, probabilities, restricted
 from decentral.agents.drafter import Drafter
 from decentral.agents.draws import fold, uniform
@@ -74,7 +73,7 @@ class Rollouts:
         self._reasoning = reasoning_tokens
         self._ends = ends
         self._rows: dict[int, Row] = {}
-        self._free: list[int] = []
+        self._free: set[int] = set()
         self._cache = RowCache(0)
 
     def clear(self, temperature: float) -> None:
@@ -84,7 +83,7 @@ class Rollouts:
             self.drafter.refresh(temperature)
         self._rows.clear()
         self._cache = RowCache(0)
-        self._free = []
+        self._free = set()
 
     def stream(self, episode: int) -> Stream | None:
         """Returns the stream of an open episode, or none."""
@@ -96,7 +95,7 @@ class Rollouts:
         row = self._rows.pop(episode, None)
         if row is None:
             return Stream(self.policy.window, self.policy.format.start)
-        heapq.heappush(self._free, row.slot)
+        self._free.add(row.slot)
         return row.stream
 
     def play(self, episodes: Sequence[int], turns: Sequence[Turn]) -> list[str]:
@@ -128,10 +127,12 @@ class Rollouts:
         if (more := len(new) - len(self._free)) > 0:
             have = self._cache.rows
             self._cache.grow(have + more)
-            self._free += range(have, have + more)
+            self._free.update(range(have, have + more))
         for episode in new:
             stream = Stream(self.policy.window, self.policy.format.start)
-            self._rows[episode] = Row(stream, heapq.heappop(self._free), episode)
+            slot = min(self._free)
+            self._free.remove(slot)
+            self._rows[episode] = Row(stream, slot, episode)
         return [self._rows[episode] for episode in episodes]
 
     def _append(self, row: Row, turn: Turn) -> None:
@@ -175,39 +176,37 @@ class Rollouts:
         return texts
 
     def _sample(self, spans: Sequence[Span]) -> None:
-        """Draws tokens until every span's rule is over.
+        """Draws tokens until every span's rule is over."""
+        active: list[Span] = []
+        going = [span for span in spans if span.run_forced()]
+        while going:
+            if len(going) != len(active):
+                active = self._packed(going)
+            self._advance(active)
+            going = [span for span in active if span.run_forced()]
 
-        Rows that do not lie side by side are packed into a cache of their own for as long as they decode together;
-        what a finished row added is put back.
-        """
-        cache = self._cache
-        active = [span for span in spans if span.run_forced()]
-        slots = [span.row.slot for span in active]
-        while active:
-            self._advance(cache, active, slots)
-            going = [i for i, span in enumerate(active) if span.run_forced()]
-            if cache is not self._cache and len(going) < len(active):
-                over = sorted({*range(len(active))} - {*going})
-                homes = self._index([active[i].row.slot for i in over])
-                self._cache.put(homes, cache.gather(self._index(over)))
-                cache = cache.gather(self._index(going))
-                slots = list(range(len(going)))
-            else:
-                slots = [slots[i] for i in going]
-                if going and not side_by_side(slots):
-                    cache = cache.gather(self._index(slots))
-                    slots = list(range(len(going)))
-            active = [active[i] for i in going]
+    def _packed(self, spans: Sequence[Span]) -> list[Span]:
+        """Returns the spans in the order of their rows, which then lie side by side: no step has to copy them."""
+        if pairs := closing([span.row.slot for span in spans], self._cache.rows):
+            by = {row.slot: row for row in self._rows.values()}
+            self._cache.swap(pairs, max(by[slot].cached for pair in pairs for slot in pair if slot in by))
+            for mine, other in pairs:
+                if other in by:
+                    by[other].slot = mine
+                else:
+                    self._free.symmetric_difference_update((mine, other))
+                by[mine].slot = other
+        return sorted(spans, key=lambda span: span.row.slot)
 
-    def _advance(self, cache: RowCache, spans: Sequence[Span], slots: Sequence[int]) -> None:
+    def _advance(self, spans: Sequence[Span]) -> None:
         """Draws one token for every span, or more where the drafter's proposal is accepted."""
         started = perf_counter()
-        proposal = self.drafter.propose(cache, spans, slots) if self.drafter else None
+        proposal = self.drafter.propose(self._cache, spans) if self.drafter else None
         drafted = perf_counter()
         if proposal is None:
-            logits = self._logits(cache, spans, slots)
+            logits = self._logits(spans)
         else:
-            logits = self._run(cache, [span.row for span in spans], slots, proposal.feeds, proposal.columns)
+            logits = self._run([span.row for span in spans], proposal.feeds, proposal.columns)
         read = perf_counter()
         if proposal is None or self.drafter is None:
             self._choose(logits[:, 0], spans)
@@ -236,7 +235,7 @@ class Rollouts:
             for i, t, lp, nats in zip(some, token.tolist(), taken.tolist(), entropy(logp, p).tolist()):
                 spans[i].take(t, lp, nats, allowed[i], forced=False)
 
-    def _logits(self, cache: RowCache, spans: Sequence[Span], slots: Sequence[int]) -> Tensor:
+    def _logits(self, spans: Sequence[Span]) -> Tensor:
         """Feeds every row what its cache lacks and returns the (B, 1, V) logits after its last token.
 
         Rows whose cache is empty and whose tokens are equal, as at the start of a group, are computed once.
@@ -249,37 +248,30 @@ class Rollouts:
                 source[i] = first.setdefault(tuple(row.stream.ids), i)
         leaders = [i for i in range(len(rows)) if source[i] == i]
         if len(leaders) == len(rows):
-            return self._read(cache, rows, slots)
-        logits = self._read(cache, [rows[i] for i in leaders], [slots[i] for i in leaders])
+            return self._read(rows)
+        logits = self._read([rows[i] for i in leaders])
         followed = sorted({leader for i, leader in enumerate(source) if leader != i})
         ahead = max(spans[leader].rule.ahead for leader in followed)
         if self.drafter and ahead > 2 and self.drafter.pace.length(len(rows)):
-            self.drafter.read(cache, [rows[leader] for leader in followed], [slots[leader] for leader in followed])
+            self.drafter.read(self._cache, [rows[leader] for leader in followed])
         for leader in followed:
             row = rows[leader]
             twins = [i for i in range(len(rows)) if source[i] == leader and i != leader]
-            cache.copy(slots[leader], self._index([slots[i] for i in twins]), row.cached)
+            self._cache.copy(row.slot, self._index([rows[i].slot for i in twins]), row.cached)
             for i in twins:
                 rows[i].cached, rows[i].headed = row.cached, row.headed
         place = {leader: column for column, leader in enumerate(leaders)}
         return logits[self._index([place[leader] for leader in source])]
 
-    def _read(self, cache: RowCache, rows: Sequence[Row], slots: Sequence[int]) -> Tensor:
+    def _read(self, rows: Sequence[Row]) -> Tensor:
         """Reads everything that is pending; returns the (B, 1, V) logits after it."""
         feeds = [row.stream.ids[row.cached :] for row in rows]
-        logits = self._run(cache, rows, slots, feeds, [[len(feed) - 1] for feed in feeds])
+        logits = self._run(rows, feeds, [[len(feed) - 1] for feed in feeds])
         for row, feed in zip(rows, feeds):
             row.cached += len(feed)
         return logits
 
-    def _run(
-        self,
-        cache: RowCache,
-        rows: Sequence[Row],
-        slots: Sequence[int],
-        feeds: Sequence[Sequence[int]],
-        columns: Sequence[Sequence[int]],
-    ) -> Tensor:
+    def _run(self, rows: Sequence[Row], feeds: Sequence[Sequence[int]], columns: Sequence[Sequence[int]]) -> Tensor:
         """Runs the policy over a feed per row; returns the (B, K, V) logits after the K columns of each."""
         width = max(map(len, feeds))
         starts = np.array([row.cached for row in rows])
@@ -288,11 +280,11 @@ class Rollouts:
         positions = self._index(starts[:, None] + np.arange(width))
         mask = causal(positions, seen, self.policy.model.dtype)
         level = bool((starts == starts[0]).all())
-        cache.aim(slots, slice(int(starts[0]), seen) if level else positions, seen)
+        self._cache.aim([row.slot for row in rows], slice(int(starts[0]), seen) if level else positions, seen)
         kept = sorted({column for some in columns for column in some})
-        logits, hidden = self.policy.forward_cached(ids, positions, mask, cache, self._index(kept))
+        logits, hidden = self.policy.forward_cached(ids, positions, mask, self._cache, self._index(kept))
         if self.drafter and hidden is not None:
-            cache.write(HIDDEN, hidden)
+            self._cache.write(HIDDEN, hidden)
         self.spent.forwards += 1
         if all(list(some) == kept for some in columns):
             return logits

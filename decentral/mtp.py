@@ -204,7 +204,7 @@ def _listed(policy: Policy, readings: Sequence[Reading]) -> torch.Tensor | None:
 def measure_costs(policy: Policy, head: DraftHead, report: Report = str) -> Costs:
     """Measures what drafting and verifying costs on this machine."""
     small = policy.size < SMALL
-    sizes = [1, 8] if small else [1, 4, 8]
+    sizes = [1, 8, 32] if small else [1, 4, 16]
     lengths, tokens, rounds = (MOST + 1, 32, 3) if small else (6, 24, 2)
     table = []
     for size in sizes:

@@ -41,7 +41,7 @@ BATCH_TOKENS = 8192
 EPISODES = 3000
 """Per game and level; and of random words, as many as for five levels."""
 PEAK = 3e-3
-HEAD_STEPS = 3000
+HEAD_STEPS = 6000
 HEAD_TOKENS = 1_000_000
 """Sampled by the model, at temperatures 0.3 to 1.3; half of them run on past the end of a text."""
 

@@ -6,10 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from decentral.agents.cache import HIDDEN, RowCache, causal, side_by_side
+from decentral.agents.cache import HIDDEN, RowCache, causal, closing, side_by_side
 from decentral.agents.config import AgentConfig
 from decentral.agents.draft import DraftHead
 from decentral.agents.drafter import Drafter
@@ -66,29 +67,26 @@ def test_ragged_tokens_land_in_their_rows(rows: list[int]) -> None:
     assert torch.equal(read(cache, [0, 1, 2], 8), expected)
 
 
-def test_a_gathered_part_is_a_copy_and_can_be_put_back() -> None:
-    cache, values = filled(4, 5)
-    part = cache.gather(torch.tensor([3, 1]))
-    assert torch.equal(read(part, [0, 1], 5), values[[3, 1]])
-    part.aim([0, 1], slice(60, 61), 61)
-    part.write(LAYER, torch.ones(2, 1, 2, 3))
-    part.write(HIDDEN, torch.ones(2, 1, 6))
-    assert torch.equal(read(cache, [0, 1, 2, 3], 5), values)
-    cache.put(torch.tensor([3, 1]), part)
-    assert torch.equal(read(cache, [0, 1, 2, 3], 5), values)
-    assert read(cache, [3, 1], 61)[:, 60].eq(1).all()
-    assert not read(cache, [0, 2], 61)[:, 60].any()
+def test_swapped_rows_change_places_as_far_as_they_are_used() -> None:
+    cache, values = filled(5, 4)
+    cache.swap([(0, 3), (4, 1)], 3)
+    found = read(cache, [0, 1, 2, 3, 4], 4)
+    assert torch.equal(found[:, :3], values[[3, 4, 2, 0, 1], :3])
+    assert torch.equal(found[:, 3:], values[:, 3:])
 
 
-def test_a_field_that_only_a_part_has_is_put_back_too() -> None:
-    """The head reads for the first time after the rows were packed."""
-    cache, _ = filled(4, 5)
-    part = cache.gather(torch.tensor([3, 1]))
-    part.aim([0, 1], slice(0, 5), 5)
-    part.write((1, 0), torch.ones(2, 5, 2, 3))
-    cache.put(torch.tensor([3, 1]), part)
-    cache.aim([0, 1, 2, 3], slice(0, 5), 5)
-    assert cache.read((1, 0)).amax((1, 2, 3)).tolist() == [0, 1, 0, 1]
+@pytest.mark.parametrize("seed", range(20))
+def test_closing_up_moves_few_rows_and_leaves_no_gap(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    total = int(random.integers(1, 9))
+    rows = random.permutation(total)[: random.integers(1, total + 1)].tolist()
+    pairs = closing(rows, total)
+    moved = dict(pairs)
+    assert side_by_side(sorted(moved.get(row, row) for row in rows))
+    assert set(moved) <= set(rows)
+    assert not set(moved.values()) & set(rows)
+    windows = [range(first, first + len(rows)) for first in range(total - len(rows) + 1)]
+    assert len(pairs) == min(len(set(rows) - set(window)) for window in windows)
 
 
 def test_a_common_opening_is_copied() -> None:

@@ -87,7 +87,7 @@ def test_unrolled_in_training_it_is_what_it_is_in_a_rollout(policy: Policy, list
         cache.write(HIDDEN, hidden[:, row.cached : start + 1])
         row.cached = start + 1
         with torch.inference_mode():
-            made = by.propose(cache, [Span(row, FreeRule(0, 10))], [0])
+            made = by.propose(cache, [Span(row, FreeRule(0, 10))])
         assert made is not None
         assert row.headed == start + 1
         drafted = torch.cat([ids[: start + 2], made.drafted[0]])[None]
