@@ -16,7 +16,7 @@ def main() -> None:
     """
     given = os.environ.get("OMP_NUM_THREADS", "")
     cap(int(given) if given.isdigit() and int(given) else share(1))
-    from decentral.cli import app
+    from decentral.commands import app
 
     app()
 

@@ -205,7 +205,7 @@ def measure_costs(policy: Policy, head: DraftHead, report: Report = str) -> Cost
     """Measures what drafting and verifying costs on this machine."""
     small = policy.size < SMALL
     sizes = [1, 8, 32] if small else [1, 4, 16]
-    lengths, tokens, rounds = (MOST + 1, 32, 3) if small else (6, 24, 2)
+    lengths, tokens, rounds = (MOST + 1, 32, 2) if small else (6, 24, 2)
     table = []
     for size in sizes:
         best = [float("inf")] * lengths

@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from typer.testing import CliRunner
 
 import decentral
-from decentral.cli import app
+from decentral.commands import app
 from decentral.config import Config
 from decentral.folder import RunFolder
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-import decentral.cli
+import decentral.commands
 from decentral.run import Run
 
 RunFolder = Callable[..., Path]
@@ -37,7 +37,7 @@ class Pick(ParallelEnv):
 
 
 def call(*words: object) -> Result:
-    return CliRunner().invoke(decentral.cli.app, [str(word) for word in words])
+    return CliRunner().invoke(decentral.commands.app, [str(word) for word in words])
 
 
 def refused(result: Result, *parts: str) -> None:

@@ -68,7 +68,7 @@ def test_help_is_quick_and_light() -> None:
     done = subprocess.run([sys.executable, "-m", "decentral", "--help"], capture_output=True, text=True, check=True)
     assert time.perf_counter() - start < 3.0
     assert "train" in done.stdout
-    assert heavy("import decentral.cli") == set()
+    assert heavy("import decentral.commands") == set()
 
 
 def test_threads_are_capped_before_anything_heavy_loads() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-import decentral.cli
+import decentral.commands
 from decentral import mtp
 from decentral.agents.config import AgentConfig
 from decentral.agents.draft import DraftHead
@@ -22,7 +22,7 @@ SCRATCH = "agent.reasoning_tokens=8"
 
 
 def call(*words: object) -> Result:
-    return CliRunner().invoke(decentral.cli.app, [str(word) for word in words])
+    return CliRunner().invoke(decentral.commands.app, [str(word) for word in words])
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,80 @@
+"""Commands for benchmarks."""
+
+from __future__ import annotations
+
+__all__ = ["group"]
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from decentral.commands.root import new_group
+from decentral.commands.tables import table
+
+group = new_group("Measure this library beside its peers.")
+
+
+@group.command("core")
+def bench_core(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Last line of output: one line of JSON.")] = False,
+    peer_python: Annotated[
+        str | None, typer.Option(metavar="PYTHON", help="Interpreter that has the peers installed.")
+    ] = None,
+) -> None:
+    """Adapter steps, decoded tokens and updates per second, beside PettingZoo, transformers and a peer."""
+    from decentral.bench.core import main
+
+    found = main(quick, typer.echo, peer_python)
+    if as_json:
+        typer.echo(json.dumps(found))
+
+
+@group.command("rollouts")
+def bench_rollouts(
+    quick: Annotated[bool, typer.Option("--quick", help="One small cell of each part.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Last line of output: one line of JSON.")] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Results and plots; what was measured there is not measured again.")
+    ] = Path("bench/rollouts"),
+    pocket_head: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draft head of pocket; by default the one beside it.")
+    ] = None,
+    smollm2_head: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Draft head of smollm2; by default the one beside it, if any.")
+    ] = None,
+    ce_head: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A second head of pocket, trained with cross-entropy.")
+    ] = None,
+) -> None:
+    """Sampling with drafts beside plain sampling and transformers; acceptance against entropy, and in play."""
+    from decentral.bench.rollouts import run
+
+    found = run(quick, typer.echo, out, pocket_head=pocket_head, smollm2_head=smollm2_head, ce_head=ce_head)
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    shown = table("model", "batch", "temp.", "mode", "tokens/s", "accepted", "over plain", "over generate")
+    for row in found["rows"]:
+        over = [
+            "" if row["mode"] == other else "{:.2f} [{:.2f}, {:.2f}]".format(row[key], *row[f"{key}_interval"])
+            for other in ("plain", "generate")
+            for key in (f"speedup_vs_{other}",)
+        ]
+        accepted = "" if row["acceptance"] is None else f"{100 * row['acceptance']:.1f} %"
+        named = (row["model"], str(row["batch"]), str(row["temperature"]), row["mode"])
+        shown.add_row(*map(Text, (*named, f"{row['tokens_per_s']:,.0f}", accepted, *over)))
+    console = Console(highlight=False)
+    console.print(shown)
+    for line in found["entropy"]["slopes"]:
+        console.print(
+            f"{line['mode']}, {line['head']} head: acceptance changes by {100 * line['slope']:.1f} points per nat of "
+            f"entropy [{100 * line['low']:.1f}, {100 * line['high']:.1f}]",
+            markup=False,
+            soft_wrap=True,
+        )
+    console.print(f"figures and plots: {out}", style="dim", markup=False, soft_wrap=True)
