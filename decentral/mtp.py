@@ -34,8 +34,9 @@ from decentral.gather import sample
 
 Report = Callable[[str], object]
 
-HELD_OUT = 20
-"""One round of text in so many, at least one, is not trained on, only measured."""
+HELD_OUT = 23
+"""One round of text in so many, at least one, is not trained on, only measured. Rounds go through temperatures and
+environments in turn, and a prime falls on all of them."""
 RATE_WARM, RATE = 3e-3, 1e-3
 """Peak AdamW learning rates for a hidden size of 128, falling with its root: of KL, with which a head begins because a
 total variation has hardly a slope where q is far from p, and of what follows."""
