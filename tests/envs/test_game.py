@@ -17,10 +17,10 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.classic import connect_four_v3, rps_v2, tictactoe_v3
 from pettingzoo.utils.conversions import parallel_to_aec
 
+from decentral.envs.actions import Free
 from decentral.envs.config import EnvConfig
 from decentral.envs.game import Game
 from decentral.envs.names import make
-from decentral.envs.text import Free
 from decentral.errors import EnvError
 
 NAMES = ("a", "b", "c", "d")
