@@ -397,5 +397,5 @@ def _wrapper(env: Any) -> str:
     if kind == "pyspiel":
         return "name the game as openspiel/NAME, e.g. openspiel/leduc_poker"
     if isinstance(env, gymnasium.Env) or hasattr(env, "action_space"):
-        return "name it as gymnasium/ID, or return decentral.envs.adapters.gymnasium.wrap(...) of it"
+        return "name it as gymnasium/ID, or return decentral.envs.adapters.gymnasium.Team(env)"
     return "let the callable return an instance of one of them"

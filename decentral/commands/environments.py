@@ -31,8 +31,8 @@ def envs_list() -> None:
         module = importlib.import_module(target.partition(":")[0])
         about = (module.__doc__ or "").strip().partition("\n")[0]
         typer.echo(f"{name:<8}  {module.LEVELS} levels  {about}")
-    typer.echo(f"of other packages: suite/id, of {', '.join(suites())}, e.g. mpe2/simple_spread_v3")
-    typer.echo("others: package.module:callable or file.py:callable")
+    typer.echo(f"others: suite/id, of {', '.join(suites())}, e.g. mpe2/simple_spread_v3")
+    typer.echo("or package.module:callable or file.py:callable")
 
 
 @group.command("check")
