@@ -8,6 +8,7 @@ from __future__ import annotations
 __all__ = [
     "EnvConfig",
     "Episode",
+    "Factors",
     "Finished",
     "Fleet",
     "Forkable",
@@ -29,23 +30,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from decentral.envs.actions import Factors, Free
     from decentral.envs.check import Report, check_env
     from decentral.envs.config import EnvConfig
     from decentral.envs.fleet import Episode, Finished, Fleet
     from decentral.envs.fork import Forkable, prove_fork
     from decentral.envs.game import Game
     from decentral.envs.names import games, make, resolve
-    from decentral.envs.text import Free, SpaceView, TextView
+    from decentral.envs.text import SpaceView, TextView
     from decentral.envs.turn import Outcome, Turn
 
 _HOMES = {
+    "actions": ("Factors", "Free"),
     "check": ("Report", "check_env"),
     "config": ("EnvConfig",),
     "fleet": ("Episode", "Finished", "Fleet"),
     "fork": ("Forkable", "prove_fork"),
     "game": ("Game",),
     "names": ("games", "make", "resolve"),
-    "text": ("Free", "SpaceView", "TextView"),
+    "text": ("SpaceView", "TextView"),
     "turn": ("Outcome", "Turn"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

@@ -19,9 +19,11 @@ import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
+from decentral.envs.actions import Factors, Free
 from decentral.envs.drivers import AecDriver, Breach, Driver, ParallelDriver, Seat, Waiting
+from decentral.envs.images import Picture, colour_grid
 from decentral.envs.success import Success, judge
-from decentral.envs.text import Free, SpaceView, TextView, has_nan
+from decentral.envs.text import SpaceView, TextView, has_nan
 from decentral.envs.turn import Outcome, Turn
 from decentral.errors import EnvError, said
 
@@ -49,11 +51,14 @@ class Game:
         success: Success | None = None,
         success_return: float | None = None,
         max_rounds: int = 200,
+        bins: int | None = None,
+        picture: Picture = colour_grid,
     ) -> None:
         """Wraps ``env``, which must be an AECEnv or a ParallelEnv.
 
         ``view`` overrules the environment's own ``text_view``. After ``max_rounds`` rounds, or as many steps as these
-        have when each agent acts once a round, the episode is truncated. Raises EnvError for an object of another kind.
+        have when each agent acts once a round, the episode is truncated. ``bins`` and ``picture`` are for
+        the default view, see ``SpaceView``. Raises EnvError for an object of another kind.
         """
         self.name = name or str(env)
         self.env = env
@@ -67,12 +72,14 @@ class Game:
         """The names of the possible agents."""
         raw = env.unwrapped
         self._instructions = getattr(raw, "instructions", None)
-        self._view: TextView = view or getattr(raw, "text_view", None) or self._default_view()
+        self.view: TextView = view or getattr(raw, "text_view", None) or self._default_view(bins, picture)
         self._success = success
         self._success_return = success_return
         self._max_rounds = max_rounds
         self._turns: tuple[Turn, ...] = ()
-        self._tables: dict[str, Mapping[str, Any] | Free] = {}
+        self._tables: dict[str, Mapping[str, Any] | Free | Factors] = {}
+        self._parts: dict[str, list[Any]] = {}
+        self._steps = 0
         self._raw: list[Waiting] = []
         self._outcomes: dict[str, Outcome] = {}
 
@@ -85,6 +92,7 @@ class Game:
         """Starts an episode from ``seed``, whatever happened before. Raises EnvError."""
         self.seed = seed
         self.history = []
+        self._steps = 0
         self._outcomes = {}
         self._started = False
         try:
@@ -95,41 +103,73 @@ class Game:
         self._open(waiting)
 
     def turns(self) -> tuple[Turn, ...]:
-        """Returns who must act now, in the environment's order: every live agent (Parallel) or one (AEC)."""
+        """Returns who must act now, in the environment's order: every live agent (Parallel) or one (AEC).
+
+        An action of many parts takes as many turns: while one agent chooses further parts, those that are done wait.
+        """
         return self._turns
 
     def step(self, actions: Mapping[str, str]) -> None:
-        """Takes one text from exactly those agents that must act, and steps the environment once.
+        """Takes one text from exactly those agents that must act, and steps the environment once all actions are whole.
 
         Raises EnvError; also, before anything is stepped, for a wrong set of agents or an action that is not legal.
         """
-        tables = self._tables
-        if actions.keys() != tables.keys():
+        asked = {turn.agent for turn in self._turns}
+        if actions.keys() != asked:
             raise EnvError(
-                f"{self.name}: actions came from {sorted(actions)}, but {sorted(tables)} must act; answer each"
+                f"{self.name}: actions came from {sorted(actions)}, but {sorted(asked)} must act; answer each"
             )
+        chosen = {turn.agent: self._choice(turn.agent, actions[turn.agent]) for turn in self._turns}
+        for name, part in chosen.items():
+            self._parts[name].append(part)
+        self.history.append(dict(actions))
+        further = [self._further(turn) for turn in self._turns if self._wanted(turn.agent) is not None]
+        if further:
+            self._turns = tuple(further)
+            return
         raw: dict[Hashable, Any] = {}
-        for name, table in tables.items():
-            text = actions[name]
-            if isinstance(table, Free):
-                action: Any = self._fit(name, text)
-            else:
-                action = table.get(text, _ILLEGAL)
-                if action is _ILLEGAL:
-                    raise EnvError(f"{self.name}: {text!r} of {name!r} is not among its legal actions {list(table)}")
-                if type(action) not in _PLAIN:
-                    action = copy.deepcopy(action)
-            raw[self._seats[name].id] = action
-        for name in tables:
-            seat = self._seats[name]
+        for name, table in self._tables.items():
+            seat, parts = self._seats[name], self._parts[name]
+            raw[seat.id] = table.join(parts) if isinstance(table, Factors) else parts[0]
             seat.since = 0.0
             seat.turns += 1
-        self.history.append(dict(actions))
+        self._steps += 1
         try:
             waiting = self._driver.step(raw)
         except _ANYTHING as error:
             self._fail(error, "step")
         self._open(waiting)
+
+    def _wanted(self, name: str) -> tuple[str, Mapping[str, Any]] | None:
+        """Returns the name and the choices of the part that an agent must choose next, if any is left."""
+        table, done = self._tables[name], len(self._parts[name])
+        return table.parts[done] if isinstance(table, Factors) and done < len(table.parts) else None
+
+    def _choice(self, name: str, text: str) -> Any:
+        """Returns the raw action, or part of one, that a text stands for. Raises EnvError."""
+        table = self._tables[name]
+        if isinstance(table, Free):
+            return self._fit(name, text)
+        wanted = self._wanted(name)
+        options = wanted[1] if wanted else table
+        assert isinstance(options, Mapping)
+        action = options.get(text, _ILLEGAL)
+        if action is _ILLEGAL:
+            raise EnvError(f"{self.name}: {text!r} of {name!r} is not among its legal actions {list(options)}")
+        return action if type(action) in _PLAIN else copy.deepcopy(action)
+
+    def _further(self, turn: Turn) -> Turn:
+        """Returns the turn in which the next part of an action is chosen."""
+        wanted = self._wanted(turn.agent)
+        assert wanted
+        return Turn(turn.agent, turn.round, self._ask(turn.agent), tuple(wanted[1]))
+
+    def _ask(self, name: str) -> str:
+        """Says which part of an action is to be chosen; nothing if it has only one."""
+        wanted, table = self._wanted(name), self._tables[name]
+        if wanted is None or not isinstance(table, Factors):
+            return ""
+        return f"choose {wanted[0]}, {len(self._parts[name]) + 1} of {len(table.parts)}"
 
     def outcomes(self) -> dict[str, Outcome]:
         """Returns the outcome of every agent that took part. Raises EnvError while the episode runs."""
@@ -181,16 +221,19 @@ class Game:
             f"{self.name} is a {type(env).__name__}, not a PettingZoo AECEnv or ParallelEnv; {_wrapper(env)}"
         )
 
-    def _default_view(self) -> SpaceView:
+    def _default_view(self, bins: int | None, picture: Picture) -> SpaceView:
         env, seats = self.env, self._seats
         return SpaceView(
-            lambda name: env.observation_space(seats[name].id), lambda name: env.action_space(seats[name].id)
+            lambda name: env.observation_space(seats[name].id),
+            lambda name: env.action_space(seats[name].id),
+            bins,
+            picture,
         )
 
     def _open(self, waiting: list[Waiting]) -> None:
         """Turns those who must act into turns, or cuts the episode where it has gone on for too long."""
         driver = self._driver
-        if waiting and (driver.round >= self._max_rounds or len(self.history) >= self._max_rounds * len(self.agents)):
+        if waiting and (driver.round >= self._max_rounds or self._steps >= self._max_rounds * len(self.agents)):
             try:
                 driver.cut()
             except Breach as breach:
@@ -198,13 +241,14 @@ class Game:
             waiting = []
         self._raw = waiting
         self._tables = {}
+        self._parts = {seat.name: [] for seat, _, _ in waiting}
         try:
             self._turns = tuple([self._turn(seat, observation, info) for seat, observation, info in waiting])
         except _ANYTHING as error:
             self._fail(error, "the text view")
 
     def _turn(self, seat: Seat, observation: Any, info: Mapping[str, Any]) -> Turn:
-        name, view = seat.name, self._view
+        name, view = seat.name, self.view
         mask = None
         if isinstance(observation, dict) and "action_mask" in observation:
             mask, observation = observation["action_mask"], _unmasked(observation)
@@ -219,6 +263,12 @@ class Game:
         self._tables[name] = table
         system = self._system(seat) if seat.turns == 0 else ""
         feedback = str(info.get("feedback", ""))
+        if isinstance(table, Factors):
+            _encodable(name, text, system, feedback, *(word for part in table.parts for word in (part[0], *part[1])))
+            wanted = self._wanted(name)
+            assert wanted
+            asked = f"{text}; {self._ask(name)}"
+            return Turn(name, self._driver.round, asked, tuple(wanted[1]), 0, system, feedback, seat.since)
         _encodable(name, text, system, feedback, *(() if isinstance(table, Free) else table))
         if isinstance(table, Free):
             return Turn(name, self._driver.round, text, (), table.max_tokens, system, feedback, seat.since)
@@ -247,8 +297,9 @@ class Game:
                 f"the view offers {seat.name!r} {len(table)} actions and only {count} are legal",
                 "leave out those that the action mask, which the view is given, forbids",
             )
+        start, stop = int(space.start), int(space.start) + int(space.n)
         for text, action in table.items():
-            if not space.contains(action):
+            if not (type(action) is int and start <= action < stop) and not space.contains(action):
                 raise Breach(f"the view's action {text!r} is {action!r}, which {space} does not hold", "return its own")
 
     def _fit(self, name: str, text: str) -> str:
@@ -306,13 +357,19 @@ def _well_formed(view: TextView, text: object, table: object) -> None:
     what = type(view).__name__
     if not isinstance(text, str):
         raise Breach(f"{what}.observe returned a {type(text).__name__}, not a text", "return a str")
-    if not isinstance(table, Free) and not (isinstance(table, Mapping) and all(isinstance(key, str) for key in table)):
-        raise Breach(
-            f"{what}.actions returned a {type(table).__name__} that is no mapping of texts to actions",
-            "return a dict whose keys are str, or a Free",
-        )
-    if isinstance(table, Mapping) and "" in table:
-        raise Breach(f"{what}.actions returned an empty text for an action", "give every action a text")
+    if isinstance(table, Free):
+        return
+    parts = [part for _, part in table.parts] if isinstance(table, Factors) else [table]
+    for part in parts:
+        if not (isinstance(part, Mapping) and all(isinstance(key, str) for key in part)):
+            raise Breach(
+                f"{what}.actions returned a {type(part).__name__} that is no mapping of texts to actions",
+                "return a dict whose keys are str, a Free, or Factors of such dicts",
+            )
+        if "" in part:
+            raise Breach(f"{what}.actions returned an empty text for an action", "give every action a text")
+    if isinstance(table, Factors) and not all(parts):
+        raise Breach(f"{what}.actions returned Factors with a part without choices", "leave that part out")
 
 
 def _encodable(agent: str, *texts: str) -> None:
@@ -338,10 +395,7 @@ def _wrapper(env: Any) -> str:
     if env is None:
         return "the callable returned nothing; let it return the environment"
     if kind == "pyspiel":
-        return "wrap the game in shimmy.OpenSpielCompatibilityV0, or call pyspiel from an AECEnv of your own"
+        return "name the game as openspiel/NAME, e.g. openspiel/leduc_poker"
     if isinstance(env, gymnasium.Env) or hasattr(env, "action_space"):
-        return (
-            "a Gymnasium environment is for one agent: wrap it in a pettingzoo.ParallelEnv whose dicts have a key per "
-            "agent (a tuple of observations becomes one entry each)"
-        )
+        return "name it as gymnasium/ID, or return decentral.envs.adapters.gymnasium.Team(env)"
     return "let the callable return an instance of one of them"

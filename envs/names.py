@@ -1,11 +1,11 @@
-"""Names: from ``meet``, ``package.module:callable`` or ``file.py:callable`` to a callable, and from a config to a game.
+"""Names: from ``meet``, ``suite/id``, ``package.module:callable`` or ``file.py:callable`` to a callable and a game.
 
 Knows how things are found and called; nothing about what they do.
 """
 
 from __future__ import annotations
 
-__all__ = ["games", "levels", "load", "make", "resolve"]
+__all__ = ["games", "levels", "load", "make", "resolve", "suites"]
 
 import hashlib
 import importlib
@@ -14,12 +14,14 @@ import inspect
 import pkgutil
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from decentral.envs.config import EnvConfig
 from decentral.envs.game import Game
+from decentral.envs.images import colour_grid
 from decentral.envs.text import TextView
 from decentral.errors import ConfigError, EnvError, MissingExtra, said, suggest
 
@@ -27,6 +29,15 @@ _GAMES = {
     "guide": "decentral.envs.games.guide:env",
     "meet": "decentral.envs.games.meet:env",
     "vault": "decentral.envs.games.vault:env",
+}
+_ADAPTERS = {
+    "classic": "decentral.envs.adapters.classic:env",
+    "gymnasium": "decentral.envs.adapters.gymnasium:env",
+    "lbforaging": "decentral.envs.adapters.lbforaging:env",
+    "mpe2": "decentral.envs.adapters.mpe2:env",
+    "openspiel": "decentral.envs.adapters.openspiel:env",
+    "rware": "decentral.envs.adapters.rware:env",
+    "textarena": "decentral.envs.adapters.textarena:env",
 }
 _FORMS = "package.module:callable or file.py:callable"
 _SUITES = {"chess", "lbforaging", "mpe2", "pettingzoo", "pygame", "pyspiel", "rlcard", "rware", "shimmy", "textarena"}
@@ -36,6 +47,11 @@ _SUITES = {"chess", "lbforaging", "mpe2", "pettingzoo", "pygame", "pyspiel", "rl
 def games() -> dict[str, str]:
     """Returns the built-in games: name -> ``package.module:callable``."""
     return dict(_GAMES)
+
+
+def suites() -> list[str]:
+    """Returns the suites whose environments are named ``suite/id``, e.g. ``openspiel/leduc_poker``."""
+    return list(_ADAPTERS)
 
 
 def levels(game: str) -> list[EnvConfig]:
@@ -48,15 +64,23 @@ def resolve(name: str) -> Callable[..., Any]:
     """Returns the callable that makes the environment ``name``. Raises ConfigError, with what may have been meant."""
     if name in _GAMES:
         return load(_GAMES[name], "environment")
+    suite, slash, id_ = name.partition("/")
+    if slash and suite in _ADAPTERS and ".py:" not in name:
+        return partial(load(_ADAPTERS[suite], f"environment {name!r}"), id_)
     if ":" in name:
         return load(name, "environment")
     if name.endswith(".py"):
         raise ConfigError(f"environment {name!r} names no callable; write {name}:env, or as your function is called")
     if "." in name:
         raise ConfigError(f"environment {name!r} names no callable; write {name}:env or {name}:parallel_env")
+    if slash:
+        raise ConfigError(
+            f"environment {name!r} is of no suite that is known{suggest(suite, _ADAPTERS)}; there are "
+            f"{', '.join(_ADAPTERS)}, and others are named {_FORMS}"
+        )
     raise ConfigError(
         f"environment {name!r} is not built in (there are {', '.join(_GAMES)}){suggest(name, _GAMES)}; others are "
-        f"named {_FORMS}"
+        f"named suite/id ({', '.join(_ADAPTERS)}), {_FORMS}"
     )
 
 
@@ -115,6 +139,8 @@ def make(config: EnvConfig, factory: Callable[..., Any] | None = None) -> Game:
         success=load(config.success, "success") if config.success else None,
         success_return=config.success_return,
         max_rounds=config.max_rounds,
+        bins=config.bins,
+        picture=load(config.picture, "picture") if config.picture else colour_grid,
     )
 
 

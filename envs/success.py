@@ -18,9 +18,6 @@ from decentral.errors import EnvError
 Success = Callable[[Any, Any, float], "float | None"]
 """(unwrapped environment, agent, return) -> success in [0, 1], or None where it does not say."""
 
-NEAR = 0.3
-"""Distance in simple_spread and simple_reference at which an agent is at a landmark: twice the radius of an agent."""
-
 
 def judge(
     env: Any,
@@ -53,7 +50,7 @@ def judge(
 
 
 def _won(env: Any, agent: str, total: float) -> float:
-    return float(total >= 1)
+    return (1 + float(np.sign(total))) / 2
 
 
 def _spread(env: Any, agent: str, total: float) -> float:
@@ -61,13 +58,13 @@ def _spread(env: Any, agent: str, total: float) -> float:
     agents = np.array([one.state.p_pos for one in env.world.agents])  # (A, 2)
     marks = np.array([one.state.p_pos for one in env.world.landmarks])  # (L, 2)
     distances = np.linalg.norm(agents[:, None] - marks[None], axis=-1)  # (A, L)
-    return float((distances.min(axis=0) <= NEAR).mean())
+    return float((distances.min(axis=0) < env.scenario.CAPTURE_RADIUS).mean())
 
 
 def _reference(env: Any, agent: str, total: float) -> float:
-    """Returns 1 if both agents are at the landmark that the other was told, else 0."""
+    """Returns the share of agents that touch the landmark of which the other was told."""
     pairs = [(one.goal_a, one.goal_b) for one in env.world.agents]
-    return float(all(np.linalg.norm(who.state.p_pos - mark.state.p_pos) <= NEAR for who, mark in pairs))
+    return float(np.mean([np.linalg.norm(a.state.p_pos - b.state.p_pos) < a.size + b.size for a, b in pairs]))
 
 
 # Keyed by the module of the unwrapped environment: mpe2 keeps one metadata dict for all its games, so that the name in

@@ -15,17 +15,23 @@ NAMES = [
     "meet",
     "vault",
     "guide",
-    "mpe2.simple_spread_v3:parallel_env",
     "mpe2.simple_reference_v3:parallel_env",
-    "pettingzoo.classic.tictactoe_v3:env",
     "pettingzoo.classic.connect_four_v3:env",
+    "mpe2/simple_spread_v3",
+    "classic/tictactoe_v3",
+    "lbforaging/Foraging-8x8-2p-2f-coop-v3",
+    "openspiel/leduc_poker",
+    "textarena/Nim-v0",
+    "gymnasium/FrozenLake-v1",
 ]
+PACKAGES = {"classic": "pettingzoo.classic", "openspiel": "pyspiel"}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_checks_and_trains(name: str, tmp_path: Path) -> None:
-    if ":" in name:
-        pytest.importorskip(name.partition(":")[0].rpartition(".")[0])
+    suite, slash, _ = name.partition("/")
+    if slash:
+        pytest.importorskip(PACKAGES.get(suite, suite))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         report = check_env(EnvConfig(name=name))

@@ -14,7 +14,7 @@ from gymnasium.spaces import Text
 from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
-from decentral.envs.text import Free
+from decentral.envs.actions import Free
 
 ROOMS = ("kitchen", "garden", "cellar", "attic", "hall", "library", "garage", "bathroom", "bedroom", "balcony")
 NAMES = ("ada", "bob")

@@ -25,18 +25,19 @@ def envs_list() -> None:
     """List the built-in environments."""
     import importlib
 
-    from decentral.envs.names import games
+    from decentral.envs.names import games, suites
 
     for name, target in games().items():
         module = importlib.import_module(target.partition(":")[0])
         about = (module.__doc__ or "").strip().partition("\n")[0]
         typer.echo(f"{name:<8}  {module.LEVELS} levels  {about}")
-    typer.echo("others: package.module:callable or file.py:callable, e.g. mpe2.simple_spread_v3:parallel_env")
+    typer.echo(f"others: suite/id, of {', '.join(suites())}, e.g. mpe2/simple_spread_v3")
+    typer.echo("or package.module:callable or file.py:callable")
 
 
 @group.command("check")
 def envs_check(
-    name: Annotated[str, typer.Argument(help="Built-in name, package.module:callable or file.py:callable.")],
+    name: Annotated[str, typer.Argument(help="Built-in name, suite/id, package.module:callable or file.py:callable.")],
     level: Annotated[int | None, typer.Option(min=0, help="Difficulty, if it has levels.")] = None,
     model: Annotated[str, typer.Option(help="Whose tokenizer and window count.")] = "pocket",
 ) -> None:

@@ -33,7 +33,7 @@ RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, as `
 def train_command(
     env: Annotated[
         str | None,
-        typer.Argument(metavar="ENV", help="Built-in name, package.module:callable or file.py:callable."),
+        typer.Argument(metavar="ENV", help="Built-in name, suite/id, package.module:callable or file.py:callable."),
     ] = None,
     config: ConfigFile = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder; by default runs/ENV-TIME.")] = None,

@@ -219,7 +219,7 @@ def test_an_interrupt_elsewhere_is_130(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_built_in_environments_are_listed() -> None:
     result = call("envs", "list")
-    assert [line.split()[0] for line in result.stdout.splitlines()] == ["guide", "meet", "vault", "others:"]
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["guide", "meet", "vault", "others:", "or"]
 
 
 def test_benchmarks_and_the_recipe_are_called_with_the_options(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ def test_built_in_games_are_found_and_keep_their_contract(name):
         ("meat", r"'meat' is not built in .there are guide, meet, vault.; did you mean 'meet'\?"),
         ("mpe2.simple_spread_v3", "write mpe2.simple_spread_v3:env or mpe2.simple_spread_v3:parallel_env"),
         ("game.py", "write game.py:env"),
+        ("openspeil/chess", "is of no suite that is known; did you mean 'openspiel'"),
         (
             "pettingzoo.classic.tictactoe_v9:env",
             "no module .*tictactoe_v9'; did you mean 'tictactoe_v3'",
@@ -59,6 +60,13 @@ def test_built_in_games_are_found_and_keep_their_contract(name):
 def test_wrong_names_say_what_may_have_been_meant(name, message):
     with pytest.raises(ConfigError, match=message):
         resolve(name)
+
+
+def test_a_suite_takes_an_id_and_options_and_its_sentences_come_through():
+    game = make(EnvConfig(name="mpe2/simple_spread_v3", options={"N": 2}))
+    assert game.agents == ("agent_0", "agent_1")
+    with pytest.raises(ConfigError, match="mpe2 has no 'simple_spred_v3' that is known here; did you mean 'simple_spr"):
+        make(EnvConfig(name="mpe2/simple_spred_v3"))
 
 
 def test_an_absent_suite_is_an_extra(monkeypatch):

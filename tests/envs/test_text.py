@@ -7,10 +7,9 @@ import copy
 import numpy as np
 import pytest
 from gymnasium import spaces
-from hypothesis import given
-from hypothesis import strategies as st
 
-from decentral.envs.text import MOST_ACTIONS, Free, SpaceView, TextView, choices, describe, has_nan
+from decentral.envs.actions import Free
+from decentral.envs.text import SpaceView, TextView, describe, has_nan
 from decentral.errors import EnvError
 
 
@@ -63,70 +62,6 @@ def test_big_arrays_read_as_runs_and_stay_bounded():
 def test_values_without_a_text_are_refused():
     with pytest.raises(EnvError, match="type object has no default text; give the environment a text_view"):
         describe(object())
-
-
-@given(st.integers(1, 6), st.integers(-3, 3), st.data())
-def test_discrete_offers_exactly_the_masked_actions(n, start, data):
-    mask = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), dtype=np.int8)
-    space = spaces.Discrete(n, start=start)
-    found = choices(space, mask)
-    assert [int(raw) for _, raw in found] == [start + i for i in range(n) if mask[i]]
-    assert [text for text, _ in found] == [str(int(raw)) for _, raw in found]
-    assert all(space.contains(raw) for _, raw in found)
-
-
-SPACES = [
-    spaces.Discrete(3, start=2),
-    spaces.MultiDiscrete([2, 3]),
-    spaces.MultiDiscrete([[2, 2], [1, 3]]),
-    spaces.MultiDiscrete([2, 2], start=[1, -1]),
-    spaces.MultiBinary(3),
-    spaces.MultiBinary([2, 2]),
-    spaces.Tuple([spaces.Discrete(2), spaces.MultiBinary(2)]),
-    spaces.Dict({"move": spaces.Discrete(3), "say": spaces.MultiDiscrete([2, 2])}),
-]
-
-
-@pytest.mark.parametrize("space", SPACES, ids=str)
-def test_enumeration_is_complete_distinct_and_inside_the_space(space):
-    found = choices(space)
-    assert all(space.contains(raw) for _, raw in found)
-    texts = [text for text, _ in found]
-    assert len(set(texts)) == len(texts) == len({repr(raw) for _, raw in found})
-    space.seed(0)
-    assert {repr(space.sample()) for _ in range(400)} <= {repr(raw) for _, raw in found}
-
-
-def test_masks_of_products():
-    space = spaces.MultiDiscrete([2, 3])
-    nested = (np.array([1, 0], np.int8), np.array([0, 1, 1], np.int8))
-    assert [text for text, _ in choices(space, nested)] == ["0 1", "0 2"]
-    assert [text for text, _ in choices(space, np.array([1, 0, 0, 1, 1]))] == ["0 1", "0 2"]
-    assert [text for text, _ in choices(spaces.MultiBinary(2), np.array([2, 1]))] == ["0 1", "1 1"]
-    pair = spaces.Tuple([spaces.Discrete(2), spaces.Discrete(2)])
-    assert [text for text, _ in choices(pair, (np.array([0, 1]), None))] == ["1; 0", "1; 1"]
-
-
-@pytest.mark.parametrize(
-    ("space", "mask", "message"),
-    [
-        (spaces.Discrete(3), np.ones(4), "mask of 4 entries does not fit 3 actions"),
-        (spaces.MultiDiscrete([2, 2]), np.ones(3), "mask of 3 entries"),
-        (spaces.MultiBinary(2), np.ones(3), "mask of 3 entries"),
-        (spaces.Box(0, 1, (2,)), None, "cannot be listed; take discrete actions"),
-        (spaces.Discrete(MOST_ACTIONS + 1), None, "1025 legal actions"),
-        (spaces.MultiBinary(30), None, "1073741824 legal actions"),
-    ],
-)
-def test_what_cannot_be_listed_is_refused(space, mask, message):
-    with pytest.raises(EnvError, match=message):
-        choices(space, mask)
-
-
-def test_a_large_space_with_a_small_mask_is_fine():
-    mask = np.zeros(4672, dtype=np.int8)
-    mask[[5, 4000]] = 1
-    assert list(dict(choices(spaces.Discrete(4672), mask))) == ["5", "4000"]
 
 
 def test_text_actions_are_free():
