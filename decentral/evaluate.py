@@ -172,6 +172,6 @@ def _move(mind: Mind, turn: Turn) -> Move:
     stream = mind.describe(0) if isinstance(mind, LanguageAgent) else None
     if stream is None:
         return Move(turn, action, None, "")
-    last = stream.segments[-1]
-    thoughts = [one.text for one in stream.segments[:-1] if one.kind == "reasoning" and one.round == turn.round]
+    *_, before, last = stream.segments
+    thoughts = [before.text] if before.kind == "reasoning" else []
     return Move(turn, action, math.exp(sum(last.logp)), " ".join(thoughts))

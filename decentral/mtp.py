@@ -206,15 +206,13 @@ def measure_costs(policy: Policy, head: DraftHead, report: Report = str) -> Cost
     """Measures what drafting and verifying costs on this machine."""
     small = policy.size < SMALL
     sizes = [1, 8, 32] if small else [1, 4, 16]
-    lengths, tokens, rounds = (MOST + 1, 32, 2) if small else (6, 24, 2)
+    probed, tokens = ([0, 1, 2, 4, MOST], 32) if small else ([0, 1, 2, 3, 5], 24)
     table = []
     for size in sizes:
-        best = [float("inf")] * lengths
-        for _ in range(rounds):
-            for length in range(lengths):
-                best[length] = min(best[length], _cycle(policy, head, size, length, tokens))
-        table.append(best)
-        report(f"costs at batch {size}, 0 to {lengths - 1} drafts: " + " ".join(f"{s * 1e3:.1f}" for s in best) + " ms")
+        rounds = [[_cycle(policy, head, size, length, tokens) for length in probed] for _ in range(2)]
+        table.append(np.interp(range(probed[-1] + 1), probed, np.min(rounds, 0)).tolist())
+        costs = " ".join(f"{seconds * 1e3:.1f}" for seconds in table[-1])
+        report(f"costs at batch {size}, 0 to {probed[-1]} drafts: {costs} ms")
     return Costs(sizes, table)
 
 

@@ -6,7 +6,7 @@ about environments, agents or turns.
 
 from __future__ import annotations
 
-__all__ = ["MOST_ACTIONS", "Choice", "Factors", "Free", "choices", "list_actions"]
+__all__ = ["MOST_ACTIONS", "Factors", "Free", "list_actions"]
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import product
@@ -35,7 +35,10 @@ class Free(msgspec.Struct, frozen=True):
 
 
 class Factors(msgspec.Struct, frozen=True):
-    """The action is chosen part by part, each in a turn of its own, before the environment is stepped."""
+    """The action is chosen part by part, each in a turn of its own, before the environment is stepped.
+
+    Only the first of these turns tells the observation.
+    """
 
     parts: tuple[tuple[str, Mapping[str, Any]], ...]
     """What each part is called, and its choices: text -> raw part."""
@@ -66,11 +69,6 @@ def list_actions(
         if len(part) > MOST_ACTIONS:
             raise _too_many(len(part), f" for part {name}" if name else "")
     return Factors(tuple((name, dict(part)) for name, part in found.parts), found.join)
-
-
-def choices(space: spaces.Space[Any], mask: Any | None = None) -> list[Choice]:
-    """Returns ``list_actions`` as a list of whole actions, however many these are."""
-    return list(_parts(space, mask, None).product())
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -168,7 +166,7 @@ def _texts(values: list[Any]) -> list[str]:
     """Returns numbers with as few digits as tell them apart."""
     if not any(isinstance(value, float) for value in values):
         return [str(value) for value in values]
-    for digits in range(2, 17):
+    for digits in range(2, 18):
         texts = [f"{value:.{digits}g}" for value in values]
         if len({*texts}) == len(values):
             break
@@ -182,6 +180,8 @@ def _only(values: list[Any]) -> Any:
 
 def _allowed(mask: Any | None, size: int) -> list[int]:
     if mask is None:
+        if size > MOST_ACTIONS:
+            raise _too_many(size)
         return list(range(size))
     flags = np.asarray(mask).ravel()
     if flags.size != size:
@@ -216,7 +216,7 @@ def _flat(masks: Iterable[Any]) -> Iterable[Any]:
             yield mask
 
 
-def _too_many(count: int, where: str) -> EnvError:
+def _too_many(count: int, where: str = "") -> EnvError:
     return EnvError(
         f"{count} legal actions at once{where} are more than {MOST_ACTIONS}; mask most of them, or give a text view "
         "whose actions() names those worth choosing"

@@ -11,7 +11,7 @@ import contextlib
 import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -146,14 +146,14 @@ class _Arrays(BaseWrapper):  # type: ignore[misc]
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
-        self.shown = {agent: _shown(env.observation_space(agent)) for agent in env.possible_agents}
+        self.shown = cache(lambda agent: _shown(env.observation_space(agent)))
 
     def observation_space(self, agent: Any) -> Any:
-        return self.shown[agent]
+        return self.shown(agent)
 
     def observe(self, agent: Any) -> Any:
         seen, space = self.env.observe(agent), self.env.observation_space(agent)
-        assert space.contains(seen), f"the observation {seen!r} of {agent!r} is not in {space}"
+        assert space.contains(seen), f"the observation {repr(seen)[:60]} of {agent!r} is not in {space}"
         return _replaced(seen, space)
 
 

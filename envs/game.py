@@ -11,7 +11,7 @@ __all__ = ["Game"]
 import contextlib
 import copy
 import traceback
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import gymnasium
@@ -63,7 +63,7 @@ class Game:
         self.name = name or str(env)
         self.env = env
         self.history: list[dict[str, str]] = []
-        """The actions of every step of this episode: agent -> text."""
+        """The answers of this episode, in the order in which they were asked for: agent -> text."""
         self.seed = 0
         self._started = False
         self._driver = self._drive(env)
@@ -127,10 +127,12 @@ class Game:
         if further:
             self._turns = tuple(further)
             return
-        raw: dict[Hashable, Any] = {}
-        for name, table in self._tables.items():
-            seat, parts = self._seats[name], self._parts[name]
-            raw[seat.id] = table.join(parts) if isinstance(table, Factors) else parts[0]
+        try:
+            raw = {self._seats[name].id: self._whole(name) for name in self._tables}
+        except _ANYTHING as error:
+            self._fail(error, "the text view")
+        for name in self._tables:
+            seat = self._seats[name]
             seat.since = 0.0
             seat.turns += 1
         self._steps += 1
@@ -144,6 +146,11 @@ class Game:
         """Returns the name and the choices of the part that an agent must choose next, if any is left."""
         table, done = self._tables[name], len(self._parts[name])
         return table.parts[done] if isinstance(table, Factors) and done < len(table.parts) else None
+
+    def _whole(self, name: str) -> Any:
+        """Returns the raw action that an agent has chosen."""
+        table, parts = self._tables[name], self._parts[name]
+        return table.join(parts) if isinstance(table, Factors) else parts[0]
 
     def _choice(self, name: str, text: str) -> Any:
         """Returns the raw action, or part of one, that a text stands for. Raises EnvError."""
@@ -169,7 +176,8 @@ class Game:
         wanted, table = self._wanted(name), self._tables[name]
         if wanted is None or not isinstance(table, Factors):
             return ""
-        return f"choose {wanted[0]}, {len(self._parts[name]) + 1} of {len(table.parts)}"
+        number = f"part {len(self._parts[name]) + 1} of {len(table.parts)}"
+        return f"choose {number}" if wanted[0].isdecimal() else f"choose {wanted[0]}, {number}"
 
     def outcomes(self) -> dict[str, Outcome]:
         """Returns the outcome of every agent that took part. Raises EnvError while the episode runs."""
@@ -368,8 +376,8 @@ def _well_formed(view: TextView, text: object, table: object) -> None:
             )
         if "" in part:
             raise Breach(f"{what}.actions returned an empty text for an action", "give every action a text")
-    if isinstance(table, Factors) and not all(parts):
-        raise Breach(f"{what}.actions returned Factors with a part without choices", "leave that part out")
+    if isinstance(table, Factors) and not (parts and all(parts)):
+        raise Breach(f"{what}.actions returned Factors with no part, or with one without choices", "leave that out")
 
 
 def _encodable(agent: str, *texts: str) -> None:

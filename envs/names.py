@@ -65,7 +65,7 @@ def resolve(name: str) -> Callable[..., Any]:
     if name in _GAMES:
         return load(_GAMES[name], "environment")
     suite, slash, id_ = name.partition("/")
-    if slash and suite in _ADAPTERS and ".py:" not in name:
+    if slash and suite in _ADAPTERS and ".py" not in id_:
         return partial(load(_ADAPTERS[suite], f"environment {name!r}"), id_)
     if ":" in name:
         return load(name, "environment")

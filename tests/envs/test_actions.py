@@ -69,7 +69,7 @@ def test_masks_of_products():
         (spaces.MultiBinary(2), np.ones(3), "mask of 3 entries"),
         (spaces.Box(0, 1, (2,)), None, "continuous: set env.bins"),
         (spaces.Discrete(MOST_ACTIONS + 1), None, "1025 legal actions"),
-        (spaces.MultiDiscrete([2, MOST_ACTIONS + 1]), None, "1025 legal actions at once for part 2"),
+        (spaces.MultiDiscrete([2, MOST_ACTIONS + 1]), None, "1025 legal actions at once"),
         (spaces.Graph(spaces.Discrete(2), None), None, "cannot be listed; take discrete actions"),
     ],
 )
@@ -143,13 +143,13 @@ def test_the_environment_is_stepped_once_all_parts_are_chosen():
     game = Game(Dials())
     game.reset(0)
     ada, bob = game.turns()
-    assert ada.observation == "0; choose 1, 1 of 3"
+    assert ada.observation == "0; choose part 1 of 3"
     assert ada.system
     assert len(ada.legal) == 50
     assert bob.observation == "0"
     game.step({"ada": "49", "bob": "3"})
     (ada,) = game.turns()
-    assert (ada.observation, ada.round, ada.system, ada.reward) == ("choose 2, 2 of 3", 0, "", 0.0)
+    assert (ada.observation, ada.round, ada.system, ada.reward) == ("choose part 2 of 3", 0, "", 0.0)
     with pytest.raises(EnvError, match="must act; answer each"):
         game.step({"ada": "1", "bob": "1"})
     with pytest.raises(EnvError, match="'50' of 'ada' is not among its legal actions"):
@@ -170,6 +170,30 @@ def test_the_environment_is_stepped_once_all_parts_are_chosen():
         "bob": (52.0, 2),
     }
     assert game.history[0] == {"ada": "49", "bob": "3"}
+
+
+class Jammed:
+    """A view whose parts do not fit together, or are none."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def observe(self, agent, observation):
+        return "a dial"
+
+    def actions(self, agent, mask):
+        return Factors(self.parts, lambda raws: raws[7])
+
+
+def test_a_view_of_ones_own_that_cannot_join_its_parts_is_one_sentence():
+    game = Game(Dials(), view=Jammed((("high", {"a": 1}), ("low", {"b": 2}))))
+    game.reset(0)
+    assert game.turns()[0].observation == "a dial; choose high, part 1 of 2"
+    game.step({"ada": "a", "bob": "a"})
+    with pytest.raises(EnvError, match="the text view raised IndexError"):
+        game.step({"ada": "b", "bob": "b"})
+    with pytest.raises(EnvError, match="returned Factors with no part"):
+        Game(Dials(), view=Jammed(())).reset(0)
 
 
 def test_parts_count_as_one_step_of_an_episode():

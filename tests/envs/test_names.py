@@ -42,6 +42,7 @@ def test_built_in_games_are_found_and_keep_their_contract(name):
         ("meat", r"'meat' is not built in .there are guide, meet, vault.; did you mean 'meet'\?"),
         ("mpe2.simple_spread_v3", "write mpe2.simple_spread_v3:env or mpe2.simple_spread_v3:parallel_env"),
         ("game.py", "write game.py:env"),
+        ("classic/game.py", "write classic/game.py:env"),
         ("openspeil/chess", "is of no suite that is known; did you mean 'openspiel'"),
         (
             "pettingzoo.classic.tictactoe_v9:env",
