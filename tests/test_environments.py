@@ -12,7 +12,10 @@ from decentral.envs.check import check_env
 from decentral.envs.config import EnvConfig
 
 NAMES = [
+    "meet",
     "vault",
+    "guide",
+    "mpe2.simple_reference_v3:parallel_env",
     "pettingzoo.classic.connect_four_v3:env",
     "mpe2/simple_spread_v3",
     "classic/tictactoe_v3",
@@ -33,5 +36,5 @@ def test_it_checks_and_trains(name: str, tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         report = check_env(EnvConfig(name=name))
     assert report.ok, [row for row in report.rows if not row.ok]
-    run = decentral.train(name, engine="inline", iterations=1, groups=1, group=2, eval_episodes=1, out=tmp_path / "run")
+    run = decentral.train(name, engine="inline", iterations=1, groups=1, group=4, eval_episodes=2, out=tmp_path / "run")
     assert {agent["updates"] for agent in run.summary["agents"].values()} == {1}

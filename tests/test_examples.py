@@ -24,7 +24,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 @pytest.mark.parametrize("name", ["train_builtin.py", "two_models.py"])
 def test_a_script_runs(name: str, tmp_path: Path) -> None:
-    out = run(sys.executable, EXAMPLES / name, tmp_path / "run", "1", cwd=tmp_path)
+    out = run(sys.executable, EXAMPLES / name, tmp_path / "run", "2", cwd=tmp_path)
     assert "success" in out
     assert (tmp_path / "run" / "summary.json").exists()
 

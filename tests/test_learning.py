@@ -25,7 +25,7 @@ def test_two_agents_learn_to_meet(tmp_path: Path) -> None:
         engine="inline",
         seed=1,
         iterations=18,
-        eval_episodes=100,
+        eval_episodes=200,
         agent={"lr": 1e-3, "kl": 1e-3},
         out=tmp_path / "run",
     )

@@ -39,7 +39,7 @@ def pocket_head(
     seed: Annotated[int, typer.Option(help="Text and order follow from it.")] = 0,
     loss: Annotated[str, typer.Option(help="Of the second half: e2e, tv, kl or ce.")] = "e2e",
 ) -> None:
-    """Train the pocket model's draft head on its own text (under an hour on two cores)."""
+    """Train the pocket model's draft head on its own text (about an hour on two cores)."""
     from decentral.pocket import train_head
 
     _show_acceptance(train_head(out, seed, loss=loss, report=typer.echo))

@@ -13,6 +13,7 @@ from decentral.envs.actions import MOST_ACTIONS, Factors, list_actions
 from decentral.envs.check import check_env
 from decentral.envs.config import EnvConfig
 from decentral.envs.game import Game
+from decentral.envs.names import make
 from decentral.errors import EnvError
 
 
@@ -249,15 +250,12 @@ class Wheel(AECEnv):
 
 
 def test_a_continuous_space_is_played_by_bins_and_refused_without():
-    assert not check_env(Wheel).ok
-    game = Game(Wheel(), bins=5)
+    name = f"{__file__}:Wheel"
+    assert not check_env(EnvConfig(name=name)).ok
+    game = make(EnvConfig(name=name, bins=5))
     game.reset(0)
     for _ in range(6):
         (turn,) = game.turns()
         assert turn.legal == ("-1", "-0.5", "0", "0.5", "1")
         game.step({"ada": "0.5"})
     assert game.outcomes()["ada"].total == 3.0
-
-
-def test_bins_are_a_setting():
-    assert EnvConfig(name="x", bins=5).bins == 5
