@@ -41,6 +41,13 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         float, Meta(ge=0, lt=1e6, description="weight of the k3 KL to the agent's own base (CANOPY: 1e-4 to 1e-2)")
     ] = 3e-3
     clip: Annotated[float, Meta(gt=0, lt=1e12, description="largest gradient norm of an update")] = 1.0
+    discount: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(
+            description="none: every turn is credited with the episode's return; else with the rewards from there on, "
+            "each by this factor less per turn, which learns faster where rewards come all along a long episode"
+        ),
+    ] = None
     temperature: Annotated[
         float, Meta(gt=0, lt=1e6, description="divides the logits, in play and in training alike")
     ] = 1.0

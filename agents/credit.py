@@ -6,7 +6,17 @@ methods add links. Knows nothing about tokens' texts, models or losses.
 
 from __future__ import annotations
 
-__all__ = ["Credit", "Plays", "chain", "group_advantage", "normalise"]
+__all__ = [
+    "Credit",
+    "Plays",
+    "chain",
+    "credit_of",
+    "group_advantage",
+    "normalise",
+    "normalise_turns",
+    "to_go",
+    "turn_advantage",
+]
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,8 +36,10 @@ class Plays:
     """(E,) the agent's own return."""
     groups: Ints
     """(E,) episodes with one number started from the same environment, level and seed."""
+    rewards: Floats
+    """(E, T) what the agent got after each of its turns and before the next; NaN beyond its last turn."""
     episode: Ints
-    """(N,) index into the first two."""
+    """(N,) index into the first three."""
     turn: Ints
     """(N,) the agent's turn in its episode."""
 
@@ -65,3 +77,52 @@ def normalise(returns: Floats, groups: Ints) -> Floats:
 def group_advantage(plays: Plays, advantage: Floats) -> Floats:
     """Adds each episode's group-normalised return to every one of its tokens."""
     return advantage + normalise(plays.returns, plays.groups)[plays.episode]
+
+
+def to_go(rewards: Floats, discount: float) -> Floats:
+    """Returns (E, T) the rewards from each turn on, the one k turns later times ``discount ** k``; NaN stays NaN.
+
+    >>> to_go(np.array([[1.0, 0.0, 2.0], [4.0, 3.0, np.nan]]), 0.5).tolist()
+    [[1.5, 1.0, 2.0], [5.5, 3.0, nan]]
+    """
+    found = rewards.copy()
+    for turn in reversed(range(rewards.shape[1] - 1)):
+        found[:, turn] += discount * np.nan_to_num(found[:, turn + 1])
+    return found
+
+
+def normalise_turns(values: Floats, groups: Ints) -> Floats:
+    """Returns (E, T): each turn's value less the mean of that turn over its group, by the spread of the whole group.
+
+    The spread is the population standard deviation of all that is left after the means. A turn that only one episode
+    of a group has gets 0, and NaN stays NaN.
+    """
+    found = np.full_like(values, np.nan)
+    for group in np.unique(groups):
+        mine = values[groups == group]
+        there = ~np.isnan(mine)
+        mean = np.nansum(mine, axis=0) / np.maximum(1, there.sum(axis=0))
+        centred = mine - mean
+        std = np.sqrt(np.nanmean(centred**2)) if there.any() else 0.0
+        found[groups == group] = centred / (std + 1e-6) if std > 1e-12 else np.where(there, 0.0, np.nan)
+    return found
+
+
+def turn_advantage(discount: float) -> Credit:
+    """Returns a link that adds to every token the group-normalised rewards from its turn on, in place of the return.
+
+    What a turn cannot have caused, because it came before, is left out; so is, with a ``discount`` below 1, most of
+    what came long after. Where all reward comes last and episodes are equally long, a discount of 1 is
+    ``group_advantage``.
+    """
+
+    def link(plays: Plays, advantage: Floats) -> Floats:
+        found = normalise_turns(to_go(plays.rewards, discount), plays.groups)
+        return advantage + found[plays.episode, plays.turn]
+
+    return link
+
+
+def credit_of(discount: float | None) -> Credit:
+    """Returns the chain that an agent uses."""
+    return chain(group_advantage if discount is None else turn_advantage(discount))

@@ -32,6 +32,7 @@ class LanguageAgent:
         self._learner = Learner(self.policy, config) if self.policy.learning else None
         self._phase = Phase("eval", 0)
         self._plays: dict[int, Play] = {}
+        self._rewards: dict[int, list[float]] = {}
         self._tally = _Tally()
 
     @property
@@ -41,6 +42,7 @@ class LanguageAgent:
     def begin(self, phase: Phase) -> None:
         self._phase = phase
         self._plays = {}
+        self._rewards = {}
         self._tally = _Tally(sampled=self.rollouts.spent.tokens)
         self.rollouts.clear(self.config.temperature if phase.kind == "train" else 1.0)
         if self._watch:
@@ -48,6 +50,11 @@ class LanguageAgent:
 
     def act(self, requests: Sequence[Request]) -> list[str]:
         started = time.perf_counter()
+        for request in requests:
+            got = self._rewards.setdefault(request.episode, [])
+            if got:
+                got[-1] = request.turn.reward
+            got.append(0.0)
         actions = self.rollouts.play([r.episode for r in requests], [r.turn for r in requests])
         self._tally.seconds += time.perf_counter() - started
         return actions
@@ -55,12 +62,15 @@ class LanguageAgent:
     def end(self, ended: Sequence[Ended]) -> None:
         for over in ended:
             stream = self.rollouts.close(over.episode)
+            rewards = self._rewards.pop(over.episode, [])
             if over.fault:
                 self._tally.faults += 1
                 continue
             self._tally.add(over, stream)
             if self._phase.kind == "train" and self._learner:
-                self._plays[over.episode] = Play(stream, over.group, over.outcome.total)
+                if rewards:
+                    rewards[-1] = over.outcome.reward
+                self._plays[over.episode] = Play(stream, over.group, over.outcome.total, rewards)
 
     def update(self) -> Metrics:
         figures = self._tally.figures(self.rollouts.spent.tokens)

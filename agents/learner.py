@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from decentral.agents.config import AgentConfig
-from decentral.agents.credit import Credit, Plays, chain, group_advantage
+from decentral.agents.credit import Plays, credit_of
 from decentral.agents.mind import Metrics
 from decentral.agents.moments import load_optimiser, read_tensors, save_optimiser
 from decentral.agents.policy import Policy
@@ -27,7 +28,6 @@ from decentral.agents.scoring import needed, pack, score
 from decentral.agents.stream import Stream
 from decentral.errors import ModelError
 
-_CREDIT = chain(group_advantage)
 _CLIP = 0.2
 """A ratio further from 1 than this counts as clipped in the log; the loss itself never clips."""
 _TOKENS_SMALL, _TOKENS_LARGE = 16384, 1024
@@ -42,16 +42,18 @@ class Play:
     group: int
     total: float
     """The agent's own return."""
+    rewards: Sequence[float]
+    """What it got after each of its turns."""
 
 
 class Learner:
     """Optimiser state and the number of updates made."""
 
-    def __init__(self, policy: Policy, config: AgentConfig, credit: Credit = _CREDIT) -> None:
+    def __init__(self, policy: Policy, config: AgentConfig) -> None:
         self.updates = 0
         self._policy = policy
         self._config = config
-        self._credit = credit
+        self._credit = credit_of(config.discount)
         self._lr = config.lr if config.lr is not None else (_RATE_LORA if policy.lora else _RATE_FULL)
         self._tokens = config.microbatch or (_TOKENS_LARGE if policy.lora else _TOKENS_SMALL)
         self._trained = policy.trained()
@@ -65,6 +67,7 @@ class Learner:
         arrays = Plays(
             returns=np.array([play.total for play in plays], dtype=np.float64),
             groups=np.array([play.group for play in plays], dtype=np.int64),
+            rewards=_padded([play.rewards for play in plays]),
             episode=np.array([e for e, chunk in zip(owner, chunks) for _ in chunk.choices], dtype=np.int64),
             turn=np.array([choice.turn for chunk in chunks for choice in chunk.choices], dtype=np.int64),
         )
@@ -130,3 +133,11 @@ class Learner:
             for name, p in self._trained.items():
                 p.copy_(weights[name])
         self.updates = load_optimiser(self._optimiser, self._trained, folder / "optimiser.safetensors")
+
+
+def _padded(rows: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    """Returns (rows, longest), NaN where a row has ended."""
+    found = np.full((len(rows), max(map(len, rows), default=0)), np.nan)
+    for place, row in enumerate(rows):
+        found[place, : len(row)] = row
+    return found

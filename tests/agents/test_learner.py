@@ -186,3 +186,15 @@ def test_rates() -> None:
     assert [rate_at(rate, u) for u in (0, 1, 2, 4, 6, 99)] == [0.5, 1.0, 1.0, 0.5, 0.0, 0.0]
     assert rate_at(0.3, 7) == 0.3
     assert rate_at(Schedule(start=1.0, end=0.0, steps=2, shape="cosine"), 1) == pytest.approx(0.5)
+
+
+def test_each_turn_is_credited_with_the_reward_that_followed_it(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mind = agent(tiny, discount=0.9)
+    seen: list[list[float]] = []
+    monkeypatch.setattr(mind._learner, "step", lambda plays: seen.extend(list(play.rewards) for play in plays) or {})
+    mind.begin(Phase("train", 0))
+    for turn, reward in enumerate((0.0, 2.0, -1.0)):
+        mind.act([Request(e, 0, Turn("bob", turn, "you red", LEGAL, reward=reward)) for e in range(2)][: 2 - turn // 2])
+    mind.end([Ended(1, 0, Outcome("bob", 7.0, 2, reward=5.0)), Ended(0, 0, Outcome("bob", 4.0, 3, reward=3.0))])
+    mind.update()
+    assert seen == [[2.0, -1.0, 3.0], [2.0, 5.0]]
