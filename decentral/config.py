@@ -20,6 +20,7 @@ from msgspec import Meta
 from decentral.agents.config import AgentConfig
 from decentral.agents.schedule import Schedule
 from decentral.envs.config import EnvConfig
+from decentral.envs.teams import check_teams
 from decentral.errors import ConfigError, suggest
 from decentral.toml import to_toml
 
@@ -36,6 +37,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     agent: Annotated[AgentConfig, Meta(description="what all agents have in common")] = AgentConfig()
     agents: Annotated[
         dict[str, dict[str, Any]], Meta(description="per agent name, the fields of `agent` in which it differs")
+    ] = {}
+    teams: Annotated[
+        dict[str, tuple[str, ...]],
+        Meta(description="team name -> its agents, for figures per team; none: the environment's own, if it has any"),
     ] = {}
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="every draw of the run follows from it")] = 0
     engine: Annotated[
@@ -114,13 +119,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return _convert(merged, AgentConfig, f"agents.{name}.")
 
     def check_agents(self, names: Sequence[str]) -> None:
-        """Raises ConfigError if ``agents`` names an agent that the environment does not have."""
+        """Raises ConfigError if ``agents`` or ``teams`` do not fit the agents that the environment has."""
         for name in self.agents:
             if name not in names:
                 raise ConfigError(
                     f"[agents.{name}] names no agent of {self.env.name}, whose agents are {', '.join(names)}"
                     + suggest(name, names)
                 )
+        check_teams("the teams of the config", self.teams, names)
 
     def to_toml(self) -> str:
         """Returns the whole config, defaults included, as text that `load` reads back."""

@@ -23,7 +23,7 @@ from decentral.envs.fleet import Episode, Finished, Fleet
 from decentral.envs.game import Game
 from decentral.envs.names import make
 from decentral.envs.turn import Outcome, Turn
-from decentral.errors import EnvError
+from decentral.errors import EnvError, RunError
 from decentral.intervals import Interval, mean_interval, paired_difference, paired_mean_difference, wilson
 from decentral.player import load_mind
 from decentral.run import Run
@@ -32,23 +32,27 @@ _COPIES = 96
 
 
 class Score(msgspec.Struct, frozen=True):
-    """How one agent fares: success (return, where nothing defines success) with 95 % intervals."""
+    """How one agent or team fares: success (return, where nothing defines success) with 95 % intervals."""
 
-    agent: str
+    name: str
     measure: str
     """``success`` or ``return``."""
     trained: Interval
     random: Interval
-    """The same seeds, all agents choosing uniformly among their legal actions."""
+    """The same seeds and opponents, the agent and its team choosing uniformly among their legal actions."""
     difference: Interval
     """Trained less random, from the pairs of episodes with the same seed."""
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The scores of a run's agents, and the episodes that count for none."""
+    """The scores of a run's agents and teams, and the episodes that count for none."""
 
     episodes: int
+    """That every score counts, at most."""
     scores: tuple[Score, ...]
+    """Of each agent."""
+    teams: tuple[Score, ...]
+    """Of each team of several agents, by their mean."""
     faults: tuple[str, ...]
     """Why episodes count in no score, one sentence each."""
 
@@ -73,31 +77,59 @@ class Step(msgspec.Struct, frozen=True):
 
 
 def evaluate(
-    run: Run, episodes: int = 200, seed: int | None = None, factory: Callable[..., Any] | None = None
+    run: Run,
+    episodes: int = 200,
+    seed: int | None = None,
+    factory: Callable[..., Any] | None = None,
+    against: Run | None = None,
 ) -> Evaluation:
     """Plays ``episodes`` with the trained agents and the same seeds at random, and compares.
 
-    The seeds are those of the run's own evaluations, which training never sees; or follow from another ``seed``.
-    ``factory`` makes the environment in place of the run's name for it (one defined in a notebook or a function).
-    Raises EnvError if every episode ends in a fault.
+    Where there are teams, each plays in turn, all others being its opponents: the agents of the run ``against``, or by
+    default random play in place of those that learn, and scripted, frozen and random agents as they are. The seeds are
+    those of the run's own evaluations, which training never sees; or follow from another ``seed``. ``factory`` makes
+    the environment in place of the run's name for it (one defined in a notebook or a function).
+
+    Raises RunError if ``against`` has other agents, EnvError if every episode ends in a fault.
     """
     start = run.config.seed if seed is None else seed
     phase = Phase("eval", run.state["iteration"])
     plays = plan.episodes(msgspec.structs.replace(run.config, seed=start, eval_episodes=episodes), phase)
-    minds = {name: load_mind(run, name) for name in run.agents}
     chance = {name: make_mind(name, AgentConfig(kind="random"), start) for name in run.agents}
+    if against is not None and against.agents != run.agents:
+        raise RunError(
+            f"the run {str(against.path)!r} has the agents {', '.join(against.agents)}, not {', '.join(run.agents)}: "
+            "take opponents from a run of the same environment"
+        )
 
     def games() -> Game:
         return make(run.config.env, factory)
 
-    trained, random = ({over.episode.id: over for over in play(games, team, plays)} for team in (minds, chance))
-    pairs = [(trained[one.id], random[one.id]) for one in plays]
-    pairs = [(a, b) for a, b in pairs if not a.fault and not b.fault]
-    faults = tuple(over.fault for one in (trained, random) for over in one.values() if over.fault)
-    if not pairs:
-        raise EnvError(f"all {episodes} episodes ended in a fault, the first one: {faults[0]}")
-    scores = (_score(name, pairs) for name in run.agents)
-    return Evaluation(len(pairs), tuple(score for score in scores if score is not None), faults)
+    def opponent(name: str) -> Mind:
+        if against is not None:
+            return load_mind(against, name)
+        return chance[name] if run.config.agent_config(name).kind == "learning" else load_mind(run, name)
+
+    agents: list[Score] = []
+    teams: list[Score] = []
+    faults: list[str] = []
+    least = episodes
+    for team, members in (run.config.teams or {"": run.agents}).items():
+        if all(run.config.agent_config(name).kind == "random" for name in members) and len(members) < len(run.agents):
+            continue
+        others = {name: opponent(name) for name in run.agents if name not in members}
+        sides = ({name: load_mind(run, name) for name in members}, {name: chance[name] for name in members})
+        trained, random = ({over.episode.id: over for over in play(games, others | side, plays)} for side in sides)
+        faults += [over.fault for one in (trained, random) for over in one.values() if over.fault]
+        pairs = [(trained[one.id], random[one.id]) for one in plays]
+        pairs = [(a, b) for a, b in pairs if not a.fault and not b.fault]
+        if not pairs:
+            raise EnvError(f"all {episodes} episodes ended in a fault, the first one: {faults[0]}")
+        least = min(least, len(pairs))
+        agents += filter(None, (_score(name, (name,), pairs) for name in members))
+        if team and len(members) > 1:
+            teams += filter(None, [_score(team, members, pairs)])
+    return Evaluation(least, tuple(agents), tuple(teams), tuple(faults))
 
 
 def play(games: Callable[[], Game], minds: Mapping[str, Mind], episodes: Sequence[Episode]) -> list[Finished]:
@@ -151,17 +183,26 @@ def _tell(minds: Mapping[str, Mind], over: Finished, group: int) -> None:
         mind.end([Ended(over.episode.id, group, outcome, "environment" if over.fault else "")])
 
 
-def _score(name: str, pairs: Sequence[tuple[Finished, Finished]]) -> Score | None:
-    """Compares one agent; None if it lived in no pair of episodes."""
-    both = [(a.outcomes[name], b.outcomes[name]) for a, b in pairs if name in a.outcomes and name in b.outcomes]
-    if not both:
-        return None
-    judged = [(a.success, b.success) for a, b in both if a.success is not None and b.success is not None]
-    if judged:
-        mine, other = [a for a, _ in judged], [b for _, b in judged]
-        return Score(name, "success", wilson(mine), wilson(other), paired_difference(mine, other))
-    mine, other = [a.total for a, _ in both], [b.total for _, b in both]
-    return Score(name, "return", mean_interval(mine), mean_interval(other), paired_mean_difference(mine, other))
+def _score(name: str, members: Sequence[str], pairs: Sequence[tuple[Finished, Finished]]) -> Score | None:
+    """Compares the mean of some agents; None if none of them lived in any pair of episodes."""
+    for measure, interval, difference in (
+        ("success", wilson, paired_difference),
+        ("return", mean_interval, paired_mean_difference),
+    ):
+        both = [(_mean(a, members, measure), _mean(b, members, measure)) for a, b in pairs]
+        judged = [(mine, other) for mine, other in both if mine is not None and other is not None]
+        if judged:
+            mine, other = zip(*judged)
+            return Score(name, measure, interval(mine), interval(other), difference(mine, other))
+    return None
+
+
+def _mean(finished: Finished, members: Sequence[str], measure: str) -> float | None:
+    """Returns a measure's mean over those agents that lived and have it."""
+    lived = [finished.outcomes[name] for name in members if name in finished.outcomes]
+    values = [one.success if measure == "success" else one.total for one in lived]
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _move(mind: Mind, turn: Turn) -> Move:

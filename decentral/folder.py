@@ -119,7 +119,8 @@ class RunFolder:
         """
         folder = cls.open(path)
         if config is not None:
-            _same(path, folder.config, config)
+            given = msgspec.structs.replace(config, teams=config.teams or folder.config.teams)
+            _same(path, folder.config, given)
         if folder.over:
             raise RunError(f"the run {str(path)!r} is finished, nothing is left to resume: start another with --out")
         folder._lock = Lock(path / "lock", f"the run {str(path)!r}")

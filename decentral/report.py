@@ -113,7 +113,7 @@ def _lead(run: Run) -> str:
         parts.append(f" for {done} {'' if done == run.config.iterations else f'of {run.config.iterations} '}iterations")
     if state.get("train_seconds"):
         parts.append(f" ({duration(state['train_seconds'])} of training)")
-    if not rows.empty and rows["last"].notna().all():
+    if not rows.empty and rows["last"].notna().all() and not run.config.teams:
         before, after = rows["first"].mean(), rows["last"].mean()
         word = rows["measure"].iloc[0]
         parts.append(f"; mean {word} went from {figure(before, word)} to {figure(after, word)}")
@@ -137,6 +137,11 @@ def _results(run: Run) -> Html:
         )
     if not rows:
         return _section("Results", element("p", "No evaluation has ended yet."))
+    for row in run.team_results().to_dict("records"):
+        members, word = run.config.teams[row["team"]], row["measure"]
+        if len(members) > 1:
+            ends = _bounded(row, "first", word), _bounded(row, "last", word)
+            rows.append([f"team {row['team']}", f"the mean of {', '.join(members)}", *ends, ""])
     word = str(run.results()["measure"].iloc[0])
     count = int(run.results()["episodes"].iloc[0])
     note = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["Run"]
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _PHASE = ["phase", "iteration", "attempt"]
 _EPISODES = [*_PHASE, "episode", "group", "seed", "agent", "success", "return", "turns", "terminated", "truncated"]
 _PHASES = [*_PHASE, "agent", "episodes", "faults", "seconds", "success", "return"]
-_RESULTS = ["agent", "measure", "episodes", "first", "first_low", "first_high", "last", "last_low", "last_high"]
+_RESULTS = ["measure", "episodes", "first", "first_low", "first_high", "last", "last_low", "last_high"]
 
 
 class Run:
@@ -194,22 +194,33 @@ class Run:
         evaluation, ``first``, ``first_low``, ``first_high``, ``last``, ``last_low``, ``last_high`` (NaN while there
         is one evaluation only). Success has Wilson's interval, return the normal one.
         """
+        return self._results("agent", {name: (name,) for name in self.agents})
+
+    def team_results(self) -> pd.DataFrame:
+        """One row per team, empty without teams: the columns of ``results``, with ``team`` in place of ``agent``.
+
+        What a team got in an episode is the mean over its agents.
+        """
+        return self._results("team", self.config.teams)
+
+    def _results(self, word: str, groups: Mapping[str, Sequence[str]]) -> pd.DataFrame:
         import pandas as pd
 
         played = self.episodes()
         played = played[played["counted"] & (played["phase"] == "eval")]
         rows = []
-        for name in self.agents:
-            mine = played[played["agent"] == name]
+        for name, agents in groups.items():
+            mine = played[played["agent"].isin(agents)]
             if mine.empty:
                 continue
             measure = "success" if mine["success"].notna().any() else "return"
             at = sorted(mine["iteration"].unique())
-            values = [mine[mine["iteration"] == i][measure].dropna().tolist() for i in at]
+            means = mine.dropna(subset=measure).groupby(["iteration", "episode"], sort=False)[measure].mean()
+            values = [means.get(i, pd.Series(dtype=float)).tolist() for i in at]
             interval = wilson if measure == "success" else mean_interval
             last = interval(values[-1]) if len(at) > 1 else Interval(*[float("nan")] * 3)
             rows.append([name, measure, len(values[0]), *interval(values[0]), *last])
-        return pd.DataFrame(rows, columns=_RESULTS)
+        return pd.DataFrame(rows, columns=[word, *_RESULTS])
 
     def transcripts(self) -> list[dict[str, Any]]:
         """The episodes that were recorded in full, oldest first: the first of each closed phase.
@@ -243,15 +254,21 @@ class Run:
         return Checkpoints(self.path / "agents" / name / "checkpoints").path(self.state["iteration"])
 
     def evaluate(
-        self, episodes: int = 200, seed: int | None = None, *, factory: Callable[..., Any] | None = None
+        self,
+        episodes: int = 200,
+        seed: int | None = None,
+        *,
+        factory: Callable[..., Any] | None = None,
+        against: Run | None = None,
     ) -> Evaluation:
         """Plays the trained agents, and random-legal play on the same seeds; see `decentral.evaluate.evaluate`.
 
         ``factory``: the callable that the run was trained on, where that is an object which no name leads to.
+        ``against``: the run whose agents each team plays against, instead of random play.
         """
         from decentral.evaluate import evaluate
 
-        return evaluate(self, episodes, seed, factory)
+        return evaluate(self, episodes, seed, factory, against)
 
     def plot_learning(self) -> Figure:
         """Success (else return) of each agent over the iterations, with the evaluations before and after."""

@@ -73,6 +73,7 @@ def train(
             raise ConfigError("nothing to train on: give an environment's name, an EnvConfig, a Config or a callable")
         game = make(config.env, factory)
         try:
+            config = msgspec.structs.replace(config, teams=config.teams or game.teams)
             _check(config, factory, game.agents)
             game.reset(config.seed)
             systems = {name: game.system(name) for name in game.agents}

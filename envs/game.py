@@ -23,6 +23,7 @@ from decentral.envs.actions import Factors, Free
 from decentral.envs.drivers import AecDriver, Breach, Driver, ParallelDriver, Seat, Waiting
 from decentral.envs.images import Picture, colour_grid
 from decentral.envs.success import Success, judge
+from decentral.envs.teams import check_teams
 from decentral.envs.text import SpaceView, TextView, has_nan
 from decentral.envs.turn import Outcome, Turn
 from decentral.errors import EnvError, said
@@ -71,6 +72,8 @@ class Game:
         self.agents = tuple(self._seats)
         """The names of the possible agents."""
         raw = env.unwrapped
+        self.teams = _teams(self.name, getattr(raw, "teams", {}), self.agents)
+        """Which agents play for which team, as the environment says; none where they are not opponents."""
         self._instructions = getattr(raw, "instructions", None)
         self.view: TextView = view or getattr(raw, "text_view", None) or self._default_view(bins, picture)
         self._success = success
@@ -389,6 +392,16 @@ def _encodable(agent: str, *texts: str) -> None:
         raise Breach(
             f"a text for {agent!r} holds a lone surrogate ({bad!r})", "decode its bytes with errors='replace'"
         ) from error
+
+
+def _teams(name: str, given: Any, agents: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Returns an environment's own teams with all names as texts. Raises EnvError."""
+    try:
+        teams = {str(team): tuple(map(str, members)) for team, members in given.items()}
+    except (AttributeError, TypeError) as error:
+        raise EnvError(f"{name}: teams is {given!r}; let it be a dict of lists of agents") from error
+    check_teams(f"the teams of {name}", teams, agents)
+    return teams
 
 
 def _unmasked(observation: Mapping[str, Any]) -> Any:

@@ -7,8 +7,9 @@ __all__ = ["group"]
 import json
 import math
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -22,7 +23,7 @@ from decentral.errors import ConfigError
 
 if TYPE_CHECKING:
     from decentral.envs.turn import Turn
-    from decentral.evaluate import Step
+    from decentral.evaluate import Score, Step
     from decentral.run import Run
 
 group = new_group()
@@ -85,9 +86,16 @@ def _ask(turn: Turn) -> str:
     return str(typer.prompt("you do"))
 
 
-def _show_results(run: Run, console: Console) -> None:
+def _ends(row: Mapping[Any, Any], word: str) -> list[str]:
+    """Returns a figure in the first and in the last evaluation."""
     from decentral.intervals import Interval
-    from decentral.report import duration, interval_text
+    from decentral.report import interval_text
+
+    return [interval_text(Interval(row[key], row[f"{key}_low"], row[f"{key}_high"]), word) for key in ("first", "last")]
+
+
+def _show_results(run: Run, console: Console) -> None:
+    from decentral.report import duration
 
     results = run.results()
     if results.empty:
@@ -96,11 +104,11 @@ def _show_results(run: Run, console: Console) -> None:
     word = str(results["measure"].iloc[0])
     shown = table("agent", f"{word} before", "after", "updates")
     for row in results.to_dict("records"):
-        before, after = (
-            interval_text(Interval(row[key], row[f"{key}_low"], row[f"{key}_high"]), word) for key in ("first", "last")
-        )
         mine = metrics[metrics["agent"] == row["agent"]]
-        shown.add_row(Text(row["agent"]), before, after, f"{mine['updates'].max():.0f}" if len(mine) else "0")
+        shown.add_row(Text(row["agent"]), *_ends(row, word), f"{mine['updates'].max():.0f}" if len(mine) else "0")
+    teams = run.team_results().set_index("team", drop=False)
+    for row in teams[[len(run.config.teams[name]) > 1 for name in teams["team"]]].to_dict("records"):
+        shown.add_row(Text(f"team {row['team']}"), *_ends(row, word), "")
     console.print()
     console.print(shown)
     seconds = run.state.get("train_seconds", 0.0)
@@ -115,35 +123,40 @@ def eval_command(
     run: RunPath,
     episodes: Annotated[int, typer.Option(min=1, help="Episodes of the trained agents, and as many at random.")] = 200,
     seed: Annotated[int | None, typer.Option(help="Seeds follow from it; the run's own by default.")] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Whose agents each team plays against; by default random play."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON.")] = False,
 ) -> None:
     """Measure trained agents beside random-legal play, with 95 % intervals."""
     from decentral.run import Run
 
-    found = Run.load(run).evaluate(episodes, seed)
+    found = Run.load(run).evaluate(episodes, seed, against=Run.load(against) if against else None)
     if as_json:
-        agents = {
-            score.agent: {
-                "measure": score.measure,
-                **{key: _finite(getattr(score, key)._asdict()) for key in ("trained", "random", "difference")},
-            }
-            for score in found.scores
-        }
-        typer.echo(json.dumps({"agents": agents, "episodes": found.episodes, "faults": len(found.faults)}))
+        agents, teams = ({score.name: _plain(score) for score in scores} for scores in (found.scores, found.teams))
+        typer.echo(
+            json.dumps({"agents": agents, "teams": teams, "episodes": found.episodes, "faults": len(found.faults)})
+        )
         return
     from decentral.report import interval_text
 
     word = found.scores[0].measure if found.scores else "success"
     shown = table("agent", f"{word} trained", "random-legal", "difference")
-    for score in found.scores:
+    for score in (*found.scores, *found.teams):
         apart = "points" if score.measure == "success" else score.measure
         sides = (interval_text(one, score.measure) for one in (score.trained, score.random))
-        shown.add_row(Text(score.agent), *sides, interval_text(score.difference, apart))
+        shown.add_row(Text(score.name), *sides, interval_text(score.difference, apart))
     console = Console()
     console.print(shown)
     spoilt = f"; {len(found.faults)} spoilt, the first one: {found.faults[0]}" if found.faults else ""
     note = f"{found.episodes} episodes each on the same seeds; 95 % intervals{spoilt}"
     console.print(note, style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+def _plain(score: Score) -> dict[str, Any]:
+    sides = {key: _finite(getattr(score, key)._asdict()) for key in ("trained", "random", "difference")}
+    return {"measure": score.measure, **sides}
 
 
 def _finite(values: dict[str, float]) -> dict[str, float | None]:

@@ -30,6 +30,8 @@ def env(id: str, **options: Any) -> Any:
     raw = made.unwrapped
     view = raw.text_view = ClassicView(raw, game)
     raw.instructions = view.instructions
+    if not game.shared:
+        raw.teams = {agent: (agent,) for agent in raw.possible_agents}
     if game.success:
         raw.success = view.success
     if game.cards:

@@ -34,6 +34,8 @@ class Game(NamedTuple):
     success: Callable[[Any, int], float] | None
     cards: bool = False
     """Whether success is read from the payoffs of a hand."""
+    shared: bool = False
+    """Whether all play for one score."""
 
 
 def _score(sign: float) -> float:
@@ -209,7 +211,7 @@ GAMES = {
     ),
     "texas_holdem_v4": Game(_texas, _table(BETS), _says(_POKER), _cards_won, cards=True),
     "texas_holdem_no_limit_v6": Game(_texas, _table(NO_LIMIT), _says(_POKER), _cards_won, cards=True),
-    "hanabi_v5": Game(_hanabi, _hanabi_move, lambda raw, seat: _words(raw).rules(seat), _hanabi_score),
+    "hanabi_v5": Game(_hanabi, _hanabi_move, lambda raw, seat: _words(raw).rules(seat), _hanabi_score, shared=True),
     "chess_v6": Game(_chess, _chess_move, _says("You play {mark} in chess.", ("white", "black")), _chess_won),
     "go_v5": Game(_go, _go_move, _says("You play {mark} in go.", ("black", "white")), _go_won),
     "rps_v2": Game(_throw, _thrown, _says("Rock beats scissors, scissors beat paper, paper beats rock."), None),

@@ -36,6 +36,10 @@ def env(id: str, **options: Any) -> Any:
     raw.instructions = f"You are {{}}. {game.told}".format
     if game.success:
         raw.success = partial(game.success, raw)  # a partial, since copies of the environment then ask the copy
+    sides = {"adversaries": True, "agents": False}
+    teams = {team: [one.name for one in raw.world.agents if _hostile(one) == side] for team, side in sides.items()}
+    if all(teams.values()):
+        raw.teams = teams
     if raw.render_mode is None:  # two megabytes that nothing is drawn on, and a font that cannot be copied
         raw.screen = raw.game_font = None
     return made
@@ -62,6 +66,10 @@ class ParticleView:
     def actions(self, agent: str, mask: None) -> Mapping[str, int]:
         """Returns the moves, ``say`` and a number, or both at once."""
         return self.table[agent]
+
+
+def _hostile(agent: Any) -> bool:
+    return bool(getattr(agent, "adversary", False))
 
 
 def _table(agent: Any, words: int) -> dict[str, int]:

@@ -27,6 +27,8 @@ LARGEST = 100_000
 """An action mask is not made longer than this."""
 _SHARED = {"bargaining", "lewis_signaling", "trade_comm"}
 """Of general sum by type, but the return over the largest utility is an honest share of a success."""
+_PARTNERS = {"bridge", "euchre", "spades"}
+"""Who sits opposite is on the same side."""
 _UTMOST = {"coop_box_pushing": 100.0}
 """Where pyspiel's largest utility is out of reach: all three boxes, with no step lost, would pay about this."""
 
@@ -78,6 +80,7 @@ class Table:
         self.metadata = {"name": kind.short_name, "render_modes": []}
         self.possible_agents = [f"player_{player}" for player in range(game.num_players())]
         self.players = {agent: player for player, agent in enumerate(self.possible_agents)}
+        self.teams = _teams(kind, self.possible_agents)
         self.agents: list[str] = []
         self.text_view = SpielView(self)
         self.state = game.new_initial_state()
@@ -224,6 +227,15 @@ class Moves(Table, ParallelEnv):  # type: ignore[misc]
             self.agents = []
         infos: dict[str, dict[str, Any]] = {agent: {} for agent in every}
         return looks, self.earn(), dict.fromkeys(every, over), dict.fromkeys(every, False), infos
+
+
+def _teams(kind: Any, agents: list[str]) -> dict[str, list[str]]:
+    """Returns the sides of a game of zero sum, none for others and where somebody plays alone."""
+    if kind.short_name in _PARTNERS:
+        return {"even": agents[::2], "odd": agents[1::2]}
+    if kind.utility != kind.Utility.ZERO_SUM or len(agents) < 2:
+        return {}
+    return {agent: [agent] for agent in agents}
 
 
 def _load(id: str, options: dict[str, Any]) -> Any:

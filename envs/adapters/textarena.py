@@ -88,6 +88,7 @@ class Arena(AECEnv):  # type: ignore[misc]
         self.render_mode = None
         self.id, self.talk, self.options = id, talk, options
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
+        self.teams = {agent: (agent,) for agent in self.possible_agents} if players == 2 else {}
         self.text_view = ArenaView(self)
         self._texts, self._answers = Anything(1), Text(1000, min_length=0, charset=string.printable)
         self._seeds = random.Random(0)

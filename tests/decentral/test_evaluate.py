@@ -45,7 +45,7 @@ def test_random_agents_fare_like_random_play(make_run: MakeRun) -> None:
     found = make_run(agent={"kind": "random"}).evaluate(episodes=60)
     assert found.episodes == 60
     assert found.faults == ()
-    assert [score.agent for score in found.scores] == ["ada", "bob"]
+    assert [score.name for score in found.scores] == ["ada", "bob"]
     for score in found.scores:
         assert score.measure == "success"
         assert score.trained == score.random
@@ -81,6 +81,76 @@ def test_a_better_agent_is_told_from_chance(make_run: MakeRun, tmp_path: Path) -
     for score in run.evaluate(episodes=100).scores:
         assert score.trained.value > score.random.value
         assert score.difference.low > 0
+
+
+FIRST = "def first(turn):\n    return turn.legal[0]\n"
+
+
+def test_each_team_plays_against_chance_where_its_opponents_learn(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose turn it is to be measured plays itself, all others at random, both times on the same seeds."""
+    import decentral.evaluate
+
+    (tmp_path / "first.py").write_text(FIRST)
+    teams = {"a": ["player_1"], "b": ["player_2"]}
+    learns = {"player_1": {"kind": "scripted", "script": f"{tmp_path / 'first.py'}:first"}}
+    run = make_run(env="classic/tictactoe_v3", teams=teams, agents=learns)
+    seen: list[dict[str, str]] = []
+
+    def spy(games: Any, minds: Any, episodes: Any) -> Any:
+        seen.append({name: type(mind).__name__ for name, mind in minds.items()})
+        return play(games, minds, episodes)
+
+    monkeypatch.setattr(decentral.evaluate, "play", spy)
+    found = evaluate(run, 40)
+    script, model, chance = "ScriptedMind", "LanguageAgent", "RandomMind"
+    assert seen == [
+        {"player_1": script, "player_2": chance},
+        {"player_1": chance, "player_2": chance},
+        {"player_1": script, "player_2": model},
+        {"player_1": script, "player_2": chance},
+    ]
+    assert [score.name for score in found.scores] == ["player_1", "player_2"]
+    assert found.teams == ()
+    assert found.scores[0].trained.value > found.scores[0].random.value, "who takes cells in order beats chance"
+
+
+def test_a_team_of_several_is_scored_by_its_mean(make_run: MakeRun, tmp_path: Path) -> None:
+    pytest.importorskip("mpe2")
+    teams = {"hunters": ["adversary_0", "adversary_1", "adversary_2"], "prey": ["agent_0"]}
+    run = make_run(env="mpe2/simple_tag_v3", teams=teams, agent={"kind": "random"})
+    assert evaluate(run, 4).scores == (), "random play is compared with nothing"
+    (tmp_path / "first.py").write_text(FIRST)
+    script = f"agents.adversary_0.script={tmp_path / 'first.py'}:first"
+    found = evaluate(Run(run.path, run.config.with_set(["agents.adversary_0.kind=scripted", script])), 4)
+    assert [score.name for score in found.scores] == ["adversary_0", "adversary_1", "adversary_2"]
+    assert [score.name for score in found.teams] == ["hunters"]
+    mean = sum(score.random.value for score in found.scores) / 3
+    assert found.teams[0].random.value == pytest.approx(mean)
+
+
+def test_opponents_may_come_from_another_run(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import decentral.evaluate
+
+    (tmp_path / "first.py").write_text(FIRST)
+    script = f"{tmp_path / 'first.py'}:first"
+    teams = {"a": ["player_1"], "b": ["player_2"]}
+    run = make_run(env="classic/tictactoe_v3", teams=teams, agent={"kind": "scripted", "script": script})
+    other = Run(run.path, run.config.with_set(["agent.kind=frozen"]))
+    seen: list[str] = []
+    load = decentral.evaluate.load_mind
+    monkeypatch.setattr(
+        decentral.evaluate, "load_mind", lambda run, name, *rest: seen.append(run.config.agent.kind) or load(run, name)
+    )
+    evaluate(run, 2, against=other)
+    assert seen == ["frozen", "scripted"] * 2
+    stranger = Run(run.path, run.config)
+    stranger.agents = ("ada", "bob")
+    with pytest.raises(RunError, match="has the agents ada, bob, not player_1, player_2"):
+        evaluate(run, 2, against=stranger)
 
 
 def test_a_broken_environment_is_named(make_run: MakeRun, tmp_path: Path) -> None:
