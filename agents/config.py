@@ -52,6 +52,15 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         float, Meta(gt=0, lt=1e6, description="divides the logits, in play and in training alike")
     ] = 1.0
     reasoning_tokens: Annotated[int, Meta(ge=0, description="scratch tokens that may be sampled before an action")] = 0
+    past: Annotated[
+        float,
+        Meta(
+            ge=0,
+            lt=1,
+            description="share of training groups that the agent plays with earlier weights of its own and does not "
+            "learn from, so that opponents that learn meet more than its newest habits; takes a second model's memory",
+        ),
+    ] = 0.0
     update_every: Annotated[
         int, Meta(ge=1, description="updates only after every n-th iteration, on that iteration")
     ] = 1

@@ -14,6 +14,7 @@ from decentral.agents.drafting import make_drafter
 from decentral.agents.draws import name_word
 from decentral.agents.learner import Learner, Play
 from decentral.agents.mind import Ended, Metrics, Phase, Request
+from decentral.agents.past import PastSelves
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.agents.stream import Stream
@@ -30,6 +31,7 @@ class LanguageAgent:
         self.rollouts = Rollouts(self.policy, seed, name_word(name), config.reasoning_tokens, self.drafter)
         self._watch = DraftWatch(self.drafter, config) if self.drafter else None
         self._learner = Learner(self.policy, config) if self.policy.learning else None
+        self._past = PastSelves(name, config, seed) if self._learner and config.past else None
         self._phase = Phase("eval", 0)
         self._plays: dict[int, Play] = {}
         self._rewards: dict[int, list[float]] = {}
@@ -47,6 +49,8 @@ class LanguageAgent:
         self.rollouts.clear(self.config.temperature if phase.kind == "train" else 1.0)
         if self._watch:
             self._watch.begin()
+        if self._past:
+            self._past.begin(phase)
 
     def act(self, requests: Sequence[Request]) -> list[str]:
         started = time.perf_counter()
@@ -55,16 +59,26 @@ class LanguageAgent:
             if got:
                 got[-1] = request.turn.reward
             got.append(0.0)
-        actions = self.rollouts.play([r.episode for r in requests], [r.turn for r in requests])
+        actions = [""] * len(requests)
+        for rollouts in (self.rollouts, *([self._past.rollouts] if self._past else [])):
+            mine = [i for i, request in enumerate(requests) if self._engine(request.group) is rollouts]
+            if mine:
+                texts = rollouts.play([requests[i].episode for i in mine], [requests[i].turn for i in mine])
+                for i, text in zip(mine, texts):
+                    actions[i] = text
         self._tally.seconds += time.perf_counter() - started
         return actions
 
     def end(self, ended: Sequence[Ended]) -> None:
         for over in ended:
-            stream = self.rollouts.close(over.episode)
+            rollouts = self._engine(over.group)
+            stream = rollouts.close(over.episode)
             rewards = self._rewards.pop(over.episode, [])
             if over.fault:
                 self._tally.faults += 1
+                continue
+            if rollouts is not self.rollouts:
+                self._tally.past += 1
                 continue
             self._tally.add(over, stream)
             if self._phase.kind == "train" and self._learner:
@@ -80,6 +94,8 @@ class LanguageAgent:
         if self._learner and self._phase.kind == "train" and due:
             started = time.perf_counter()
             figures |= self._learner.step([self._plays[episode] for episode in sorted(self._plays)])
+            if self._past:
+                self._past.keep(self._learner.updates, self.policy.trained())
             if self._watch:
                 chunks = [chunk for episode in sorted(self._plays) for chunk in self._plays[episode].stream.chunks]
                 figures |= self._watch.updated(chunks)
@@ -90,12 +106,16 @@ class LanguageAgent:
     def save(self, folder: Path) -> None:
         if self._learner:
             self._learner.save(folder)
+        if self._past:
+            self._past.save(folder)
         if self._watch:
             self._watch.save(folder)
 
     def load(self, folder: Path) -> None:
         if self._learner:
             self._learner.load(folder)
+        if self._past:
+            self._past.load(folder)
         if self._watch:
             self._watch.load(folder)
 
@@ -104,6 +124,10 @@ class LanguageAgent:
         if self.drafter:
             self.drafter.head.save(folder / "mtp")
             self.drafter.pace.known.save(folder / "mtp")
+
+    def _engine(self, group: int) -> Rollouts:
+        """Returns the engine that plays a group's episodes."""
+        return self._past.rollouts if self._past and self._past.play(group) else self.rollouts
 
     def describe(self, episode: int) -> Stream | None:
         """Returns the stream of an open episode, or none."""
@@ -116,6 +140,7 @@ class _Tally:
     def __init__(self, sampled: int = 0) -> None:
         self.seconds = 0.0
         self.faults = 0
+        self.past = 0
         self._sampled = sampled
         self._episodes = self._turns = self._chunks = 0
         self._total = 0.0
@@ -136,6 +161,7 @@ class _Tally:
             "return": self._total / max(1, self._episodes),
             "turns": self._turns,
             "faults": self.faults,
+            "past": self.past,
             "chunks": self._chunks,
             "tokens_sampled": tokens,
             "tokens_per_s": tokens / max(1e-9, self.seconds),
