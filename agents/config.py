@@ -79,7 +79,7 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     microbatch: Annotated[
         int,
         Meta(
-            ge=0, description="most tokens (rows x longest) per forward of an update; 0: 16384 for full, 1024 for LoRA"
+            ge=0, description="most tokens (rows x longest) per forward of an update; 0: 4096 for full, 1024 for LoRA"
         ),
     ] = 0
     draft: Annotated[

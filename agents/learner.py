@@ -30,7 +30,7 @@ from decentral.errors import ModelError
 
 _CLIP = 0.2
 """A ratio further from 1 than this counts as clipped in the log; the loss itself never clips."""
-_TOKENS_SMALL, _TOKENS_LARGE = 16384, 1024
+_TOKENS_SMALL, _TOKENS_LARGE = 4096, 1024
 _RATE_FULL, _RATE_LORA = 5e-4, 2e-4
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-__all__ = ["model_hashes", "versions"]
+__all__ = ["commit", "model_hashes", "versions"]
 
 import platform
+import subprocess
 from collections.abc import Iterable
 from importlib import metadata
+from pathlib import Path
 
 from decentral.agents.config import AgentConfig
 from decentral.agents.folders import head_folder, weights_hash
@@ -34,3 +36,12 @@ def model_hashes(agents: Iterable[AgentConfig]) -> dict[str, str]:
             if agent.draft != "plain":
                 names[agent.draft_head or f"{agent.model}/mtp"] = str(head_folder(agent.model, agent.draft_head))
     return {name: found for name, folder in sorted(names.items()) if (found := weights_hash(folder))}
+
+
+def commit() -> str | None:
+    """Returns the commit of a checkout, with ``-dirty`` where it was changed; none for an installed package."""
+    root = Path(__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None

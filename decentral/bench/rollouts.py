@@ -12,7 +12,6 @@ __all__ = ["run"]
 import hashlib
 import json
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +38,7 @@ from decentral.envs.config import EnvConfig
 from decentral.envs.names import games, levels
 from decentral.envs.turn import Turn
 from decentral.gather import play
-from decentral.versions import versions
+from decentral.versions import commit, versions
 
 MODES = ("rejection", "target_only")
 ARMS = ("plain", *MODES, "generate")
@@ -144,7 +143,7 @@ def run(
             "tokens": plan.tokens,
         },
         "environments": play,
-        "commit": _commit(),
+        "commit": commit(),
         "command": shlex.join(["decentral", *sys.argv[1:]]),
         "versions": versions(),
         "device": _device(),
@@ -424,12 +423,3 @@ def _code() -> str:
     for file in (here, here.with_name("subject.py"), *sorted(Path(agents.__file__).parent.glob("*.py"))):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
-
-
-def _commit() -> str | None:
-    """Returns the commit of a checkout, with ``-dirty`` where it was changed; none for an installed package."""
-    root = Path(__file__).parents[2]
-    if not (root / ".git").exists():
-        return None
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or None

@@ -34,6 +34,32 @@ def bench_core(
         typer.echo(json.dumps(found))
 
 
+@group.command("learning")
+def bench_learning(
+    tasks: Annotated[list[str] | None, typer.Argument(metavar="TASK", help="Which tasks; all by default.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="One iteration of one task.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Last line of output: one line of JSON.")] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Results and runs; what was measured there is not measured again.")
+    ] = Path("bench/learning"),
+) -> None:
+    """Agents of the pocket model on environments of other packages, beside random-legal play."""
+    from decentral.bench.learning import run
+
+    found = run(quick, typer.echo, out, tasks or ())
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    shown = table("task", "measure", "trained", "random-legal", "difference, 95 % over seeds", "longest training")
+    for task in found["tasks"]:
+        low, high = task["interval"] or (float("nan"),) * 2
+        gap = f"{task['difference']:.3g} [{low:.3g}, {high:.3g}]"
+        figures = (f"{task['trained']:.3g}", f"{task['random']:.3g}", gap, f"{task['train_seconds']:.0f} s")
+        shown.add_row(*map(Text, (task["task"], task["measure"], *figures)))
+    Console(highlight=False).print(shown)
+    typer.echo(f"figures and runs: {out}")
+
+
 @group.command("rollouts")
 def bench_rollouts(
     quick: Annotated[bool, typer.Option("--quick", help="One small cell of each part.")] = False,

@@ -1,0 +1,173 @@
+"""``decentral bench learning``: agents of the pocket model on third-party environments, beside random-legal play.
+
+A cell is a task and a seed. It trains as a user would, one process per agent, and is evaluated on seeds that training
+never saw; a cell that was stopped goes on. Where there are teams, each in turn plays against random opponents.
+"""
+
+from __future__ import annotations
+
+__all__ = ["TASKS", "run", "won"]
+
+import json
+import math
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from decentral.bench.grid import Grid
+from decentral.config import Config
+from decentral.disk import write_whole
+from decentral.errors import ConfigError, suggest
+from decentral.evaluate import Evaluation
+from decentral.folder import RunFolder
+from decentral.intervals import Interval
+from decentral.run import Run
+from decentral.train import train
+from decentral.versions import commit, model_hashes, versions
+
+SEEDS = (1, 2, 3)
+"""Settings were chosen on seeds of 100 and more."""
+EPISODES = 200
+
+
+class Task(NamedTuple):
+    """What is learnt, and how."""
+
+    stages: tuple[dict[str, Any], ...]
+    """Fields of ``Config`` that train one after the other; agents start where those of the stage before ended."""
+    success: str = ""
+    """What is measured in the end, if not what the environment calls success."""
+
+
+def won(env: Any, agent: str, total: float) -> float:
+    """Returns 1 for a game that was won, 0 for a draw and for a loss."""
+    return float(total > 0)
+
+
+_WON = "decentral.bench.learning:won"
+_LR: dict[str, Any] = {"lr": 1e-3, "kl": 1e-4}
+TASKS: dict[str, Task] = {
+    "tictactoe": Task(({"env": "classic/tictactoe_v3", "agent": _LR | {"past": 0.25}, "iterations": 200},), _WON),
+}
+QUICK = {"iterations": 1, "groups": 2, "group": 4, "eval_episodes": 4}
+
+
+def run(quick: bool, report: Callable[[str], object], out: Path, names: Sequence[str] = ()) -> dict[str, Any]:
+    """Trains and evaluates what is not in ``out`` yet, writes ``learning.json`` there, and returns all figures.
+
+    Args:
+        quick: one iteration of the first task only.
+        report: called with a line as each cell is ready.
+        out: folder of the cells and of the runs, which are kept.
+        names: of tasks; none: all.
+
+    Raises:
+        ConfigError: there is no such task.
+    """
+    for name in names:
+        if name not in TASKS:
+            raise ConfigError(f"no task is called {name!r}{suggest(name, TASKS)}; there are {', '.join(TASKS)}")
+    tasks = {name: TASKS[name] for name in names or list(TASKS)[: 1 if quick else None]}
+    rows: list[dict[str, Any]] = []
+    with Grid(out) as grid:
+        for name, task in tasks.items():
+            plan = [stage | QUICK for stage in task.stages] if quick else [*task.stages]
+            configs = [Config.of(**stage) for stage in plan]
+            hashes = model_hashes([config.agent for config in configs])
+            for seed in SEEDS[: 1 if quick else None]:
+                settings = {"task": name, "seed": seed}
+                fingerprint = {"stages": plan, "success": task.success, "versions": versions(), "models": hashes}
+                episodes = QUICK["eval_episodes"] if quick else EPISODES
+                folder = out / "runs" / f"{_slug(name)}-{seed}"
+                measure = partial(_measure, task, plan, seed, episodes, folder)
+                for row in grid.cell(settings, fingerprint, measure):
+                    rows.append(settings | row)
+                    report(_line(rows[-1]))
+    found = {
+        "command": shlex.join(["decentral", *sys.argv[1:]]),
+        "commit": commit(),
+        "rows": rows,
+        "tasks": [{"task": name, **_pooled([row for row in rows if row["task"] == name])} for name in tasks],
+        "stages": {name: task.stages for name, task in tasks.items()},
+        "versions": versions() | {"models": hashes},
+    }
+    write_whole(out / "learning.json", json.dumps(found, indent=1).encode())
+    return found
+
+
+def _measure(task: Task, plan: list[dict[str, Any]], seed: int, episodes: int, folder: Path) -> list[dict[str, Any]]:
+    """Trains through all stages and evaluates; returns a row per agent."""
+    before: Run | None = None
+    seconds = 0.0
+    for number, stage in enumerate(plan):
+        place = folder / str(number)
+        config = Config.of(**stage, seed=seed)
+        if before is not None:
+            models = {name: {"model": str(before.path / "agents" / name / "model")} for name in before.agents}
+            config = Config.of(**stage | {"seed": seed, "agents": models})
+        if (place / "state.json").exists():
+            before = Run.load(place) if RunFolder.open(place).over else train(out=place, resume=True)
+        else:
+            before = train(config, out=place)
+        seconds += before.state["train_seconds"]
+    assert before is not None
+    judged = before if not task.success else Run(before.path, before.config.with_set([f"env.success={task.success}"]))
+    return [row | {"train_seconds": seconds} for row in _rows(judged.evaluate(episodes), before)]
+
+
+def _rows(found: Evaluation, run: Run) -> list[dict[str, Any]]:
+    learning = [score for score in found.scores if run.config.agent_config(score.name).kind == "learning"]
+    return [
+        {
+            "agent": score.name,
+            "measure": score.measure,
+            "episodes": found.episodes,
+            **{key: list(getattr(score, key)) for key in ("trained", "random", "difference")},
+        }
+        for score in learning
+    ]
+
+
+def _pooled(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns the means over seeds and agents, and of the difference Student's 95 % interval over the seeds."""
+    seeds = sorted({row["seed"] for row in rows})
+
+    def means(key: str) -> list[float]:
+        return [float(np.mean([row[key][0] for row in rows if row["seed"] == seed])) for seed in seeds]
+
+    gaps = means("difference")
+    half = _STUDENT[len(gaps)] * float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
+    middle = float(np.mean(gaps))
+    return {
+        "measure": rows[0]["measure"],
+        "trained": float(np.mean(means("trained"))),
+        "random": float(np.mean(means("random"))),
+        "difference": middle,
+        "interval": [middle - half, middle + half] if len(gaps) > 1 else None,
+        "train_seconds": max(row["train_seconds"] for row in rows),
+    }
+
+
+_STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
+"""Two-sided 95 % quantiles of Student's distribution, by the number of seeds."""
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    from decentral.report import interval_text
+
+    word = row["measure"]
+    trained, random, gap = (Interval(*row[key]) for key in ("trained", "random", "difference"))
+    apart = interval_text(gap, "points" if word == "success" else word)
+    return (
+        f"{row['task']}, seed {row['seed']}, {row['agent']}: {word} {interval_text(trained, word)}, random "
+        f"{interval_text(random, word)}, difference {apart}, {row['train_seconds']:.0f} s"
+    )
+
+
+def _slug(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name)
