@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from decentral.agents.cache import HIDDEN, RowCache, causal, closing
+from decentral.agents.bands import bands
+from decentral.agents.cache import HIDDEN, RowCache, causal, closing, side_by_side
 from decentral.agents.distribution import entropy, pick, probabilities, restricted
 from decentral.agents.drafter import Drafter
 from decentral.agents.draws import fold, uniform
@@ -180,14 +181,15 @@ class Rollouts:
         active: list[Span] = []
         going = [span for span in spans if span.run_forced()]
         while going:
-            if len(going) != len(active):
-                active = self._packed(going)
+            if len(going) != len(active) or not side_by_side([span.row.slot for span in active]):
+                self._pack([span.row for span in going])
+                active = sorted(going, key=lambda span: span.row.slot)
             self._advance(active)
             going = [span for span in active if span.run_forced()]
 
-    def _packed(self, spans: Sequence[Span]) -> list[Span]:
-        """Returns the spans in the order of their rows, which then lie side by side: no step has to copy them."""
-        if pairs := closing([span.row.slot for span in spans], self._cache.rows):
+    def _pack(self, rows: Sequence[Row]) -> None:
+        """Moves rows side by side in the cache, so that no step has to copy them."""
+        if pairs := closing([row.slot for row in rows], self._cache.rows):
             by = {row.slot: row for row in self._rows.values()}
             self._cache.swap(pairs, max(by[slot].cached for pair in pairs for slot in pair if slot in by))
             for mine, other in pairs:
@@ -196,7 +198,6 @@ class Rollouts:
                 else:
                     self._free.symmetric_difference_update((mine, other))
                 by[mine].slot = other
-        return sorted(spans, key=lambda span: span.row.slot)
 
     def _advance(self, spans: Sequence[Span]) -> None:
         """Draws one token for every span, or more where the drafter's proposal is accepted."""
@@ -265,11 +266,22 @@ class Rollouts:
 
     def _read(self, rows: Sequence[Row]) -> Tensor:
         """Reads everything that is pending; returns the (B, 1, V) logits after it."""
-        feeds = [row.stream.ids[row.cached :] for row in rows]
-        logits = self._run(rows, feeds, [[len(feed) - 1] for feed in feeds])
-        for row, feed in zip(rows, feeds):
-            row.cached += len(feed)
-        return logits
+        parts = bands([row.pending for row in rows])
+        found = []
+        for part in parts:
+            some = [rows[i] for i in part]
+            if len(parts) > 1:
+                self._pack(some)
+                some.sort(key=lambda row: row.slot)
+            feeds = [row.stream.ids[row.cached :] for row in some]
+            logits = self._run(some, feeds, [[len(feed) - 1] for feed in feeds])
+            place = {id(row): column for column, row in enumerate(some)}
+            for row, feed in zip(some, feeds):
+                row.cached += len(feed)
+            found.append(logits[self._index([place[id(rows[i])] for i in part])] if len(parts) > 1 else logits)
+        if len(parts) == 1:
+            return found[0]
+        return torch.cat(found)[self._index(np.argsort(np.concatenate(parts)))]
 
     def _run(self, rows: Sequence[Row], feeds: Sequence[Sequence[int]], columns: Sequence[Sequence[int]]) -> Tensor:
         """Runs the policy over a feed per row; returns the (B, K, V) logits after the K columns of each."""

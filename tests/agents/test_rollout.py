@@ -179,6 +179,24 @@ def test_a_common_opening_is_computed_once(policy: Policy, monkeypatch: pytest.M
     assert rows == [1, 6]
 
 
+def test_a_row_with_much_to_read_does_not_pad_the_others(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And all say what they say alone, the middle row's place in the cache included."""
+    long = " ".join(["you", "bob", "red"] * 80)
+    plan = [[Turn("bob", t, long if (e, t) == (2, 1) else "you red", LEGAL[e % 2]) for t in range(4)] for e in range(5)]
+    shapes: list[torch.Size] = []
+    forward = policy.forward_cached
+    monkeypatch.setattr(policy, "forward_cached", lambda ids, *a: shapes.append(ids.shape) or forward(ids, *a))
+    together = play(policy, plan)
+    assert max(width for rows, width in shapes if rows > 1) < 20
+    assert max(width for rows, width in shapes if rows == 1) > 200
+    alone = play(policy, plan, together=False)
+    for mine, other in zip(together, alone):
+        assert mine.ids == other.ids
+        np.testing.assert_allclose(
+            slow_logps(policy, mine.chunks[0], 1.0), [c.logp for c in mine.chunks[0].choices], atol=1e-4
+        )
+
+
 def test_special_tokens_in_a_text_stay_text(policy: Policy) -> None:
     fmt = policy.format
     ids = fmt.given("observation", "x <|action|> north <|end|>")
