@@ -9,13 +9,14 @@ from __future__ import annotations
 __all__ = [
     "Credit",
     "Plays",
+    "centre",
     "chain",
     "credit_of",
     "group_advantage",
     "normalise",
-    "normalise_turns",
     "to_go",
     "turn_advantage",
+    "unexplained",
 ]
 
 from collections.abc import Callable
@@ -91,34 +92,45 @@ def to_go(rewards: Floats, discount: float) -> Floats:
     return found
 
 
-def normalise_turns(values: Floats, groups: Ints) -> Floats:
-    """Returns (E, T): each turn's value less the mean of that turn over its group, by the spread of the whole group.
+def centre(values: Floats, groups: Ints) -> Floats:
+    """Returns (E, T) each turn's value less the mean of that turn over its group; NaN stays NaN.
 
-    The spread is the population standard deviation of all that is left after the means. A turn that only one episode
-    of a group has gets 0, and NaN stays NaN.
+    A turn that only one episode of a group has gets 0.
     """
     found = np.full_like(values, np.nan)
     for group in np.unique(groups):
         mine = values[groups == group]
-        there = ~np.isnan(mine)
-        mean = np.nansum(mine, axis=0) / np.maximum(1, there.sum(axis=0))
-        centred = mine - mean
-        std = np.sqrt(np.nanmean(centred**2)) if there.any() else 0.0
-        found[groups == group] = centred / (std + 1e-6) if std > 1e-12 else np.where(there, 0.0, np.nan)
+        count = np.maximum(1, (~np.isnan(mine)).sum(axis=0))
+        found[groups == group] = mine - np.nansum(mine, axis=0) / count
     return found
 
 
-def turn_advantage(discount: float) -> Credit:
-    """Returns a link that adds to every token the group-normalised rewards from its turn on, in place of the return.
+def unexplained(values: Floats, known: Floats) -> Floats:
+    """Returns ``values`` less the multiple of ``known`` that leaves the least squares; same shape, NaN stays NaN."""
+    there = ~np.isnan(values)
+    size = np.square(known[there]).sum()
+    return values - (values[there] * known[there]).sum() / size * known if size > 1e-12 else values
 
-    What a turn cannot have caused, because it came before, is left out; so is, with a ``discount`` below 1, most of
-    what came long after. Where all reward comes last and episodes are equally long, a discount of 1 is
-    ``group_advantage``.
+
+def turn_advantage(discount: float) -> Credit:
+    """Returns a link that adds to every token what came after its turn, beside what was to be expected.
+
+    What came after is the discounted reward from the turn on. To be expected is the mean of that turn over the group,
+    and a multiple of the reward just before, fitted over all plays: where rewards tell how good a state is, that takes
+    out most of what the turn has not caused. The rest is divided by its population standard deviation over the group.
+    Where all reward comes last and episodes are equally long, a discount of 1 is ``group_advantage``.
     """
 
     def link(plays: Plays, advantage: Floats) -> Floats:
-        found = normalise_turns(to_go(plays.rewards, discount), plays.groups)
-        return advantage + found[plays.episode, plays.turn]
+        rewards, groups = plays.rewards, plays.groups
+        before = np.concatenate([np.zeros_like(rewards[:, :1]), rewards[:, :-1]], axis=1)
+        before = np.where(np.isnan(rewards), np.nan, before)
+        gap = unexplained(centre(to_go(rewards, discount), groups), centre(before, groups))
+        for group in np.unique(groups):
+            mine = gap[groups == group]
+            std = np.sqrt(np.nanmean(np.square(mine))) if not np.isnan(mine).all() else 0.0
+            gap[groups == group] = mine / (std + 1e-6) if std > 1e-9 else 0.0
+        return advantage + gap[plays.episode, plays.turn]
 
     return link
 

@@ -33,6 +33,7 @@ from decentral.versions import commit, model_hashes, versions
 SEEDS = (1, 2, 3)
 """Settings were chosen on seeds of 100 and more."""
 EPISODES = 200
+SIDES = ("trained", "random", "difference")
 
 
 class Task(NamedTuple):
@@ -54,7 +55,7 @@ _LR: dict[str, Any] = {"lr": 1e-3, "kl": 1e-4}
 TASKS: dict[str, Task] = {
     "tictactoe": Task(({"env": "classic/tictactoe_v3", "agent": _LR | {"past": 0.25}, "iterations": 200},), _WON),
 }
-QUICK = {"iterations": 1, "groups": 2, "group": 4, "eval_episodes": 4}
+QUICK: dict[str, Any] = {"iterations": 1, "groups": 2, "group": 4, "eval_episodes": 4, "engine": "inline"}
 
 
 def run(quick: bool, report: Callable[[str], object], out: Path, names: Sequence[str] = ()) -> dict[str, Any]:
@@ -82,7 +83,7 @@ def run(quick: bool, report: Callable[[str], object], out: Path, names: Sequence
             for seed in SEEDS[: 1 if quick else None]:
                 settings = {"task": name, "seed": seed}
                 fingerprint = {"stages": plan, "success": task.success, "versions": versions(), "models": hashes}
-                episodes = QUICK["eval_episodes"] if quick else EPISODES
+                episodes = int(QUICK["eval_episodes"]) if quick else EPISODES
                 folder = out / "runs" / f"{_slug(name)}-{seed}"
                 measure = partial(_measure, task, plan, seed, episodes, folder)
                 for row in grid.cell(settings, fingerprint, measure):
@@ -108,8 +109,7 @@ def _measure(task: Task, plan: list[dict[str, Any]], seed: int, episodes: int, f
         place = folder / str(number)
         config = Config.of(**stage, seed=seed)
         if before is not None:
-            models = {name: {"model": str(before.path / "agents" / name / "model")} for name in before.agents}
-            config = Config.of(**stage | {"seed": seed, "agents": models})
+            config = Config.of(**stage | {"seed": seed, "agents": _after(config, before)})
         if (place / "state.json").exists():
             before = Run.load(place) if RunFolder.open(place).over else train(out=place, resume=True)
         else:
@@ -120,6 +120,13 @@ def _measure(task: Task, plan: list[dict[str, Any]], seed: int, episodes: int, f
     return [row | {"train_seconds": seconds} for row in _rows(judged.evaluate(episodes), before)]
 
 
+def _after(config: Config, before: Run) -> dict[str, dict[str, Any]]:
+    """Returns a stage's differences per agent, and for those that learn the model with which they ended before."""
+    learning = [name for name in before.agents if before.config.agent_config(name).kind == "learning"]
+    models = {name: {"model": str(before.path / "agents" / name / "model")} for name in learning}
+    return {name: config.agents.get(name, {}) | models.get(name, {}) for name in before.agents}
+
+
 def _rows(found: Evaluation, run: Run) -> list[dict[str, Any]]:
     learning = [score for score in found.scores if run.config.agent_config(score.name).kind == "learning"]
     return [
@@ -127,7 +134,7 @@ def _rows(found: Evaluation, run: Run) -> list[dict[str, Any]]:
             "agent": score.name,
             "measure": score.measure,
             "episodes": found.episodes,
-            **{key: list(getattr(score, key)) for key in ("trained", "random", "difference")},
+            **{key: list(getattr(score, key)) for key in SIDES},
         }
         for score in learning
     ]
@@ -161,7 +168,7 @@ def _line(row: Mapping[str, Any]) -> str:
     from decentral.report import interval_text
 
     word = row["measure"]
-    trained, random, gap = (Interval(*row[key]) for key in ("trained", "random", "difference"))
+    trained, random, gap = (Interval(*row[key]) for key in SIDES)
     apart = interval_text(gap, "points" if word == "success" else word)
     return (
         f"{row['task']}, seed {row['seed']}, {row['agent']}: {word} {interval_text(trained, word)}, random "

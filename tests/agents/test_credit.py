@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,22 +48,27 @@ ragged = st.lists(
 
 
 @given(ragged, st.sampled_from([0.0, 0.5, 1.0]))
-def test_a_turn_is_credited_with_what_came_after_it_beside_the_same_turn_of_its_group(
+def test_a_turn_is_credited_with_what_came_after_it_beside_what_was_to_be_expected(
     plays: list[tuple[list[float], int]], discount: float
 ) -> None:
     def after(row: list[float], turn: int) -> float:
         return sum(reward * discount**k for k, reward in enumerate(row[turn:]))
 
-    def gap(row: list[float], group: int, turn: int) -> float:
-        same = [after(other, turn) for other, g in plays if g == group and len(other) > turn]
-        return after(row, turn) - sum(same) / len(same)
+    def before(row: list[float], turn: int) -> float:
+        return row[turn - 1] if turn else 0.0
 
-    def spread(group: int) -> float:
-        gaps = [gap(row, group, turn) for row, g in plays if g == group for turn in range(len(row))]
-        return float(np.sqrt(np.mean(np.square(gaps))))
+    def gap(value: Callable[[list[float], int], float], e: int, turn: int) -> float:
+        row, group = plays[e]
+        same = [value(other, turn) for other, g in plays if g == group and len(other) > turn]
+        return value(row, turn) - sum(same) / len(same)
 
     tokens = [(e, turn) for e, (row, _) in enumerate(plays) for turn in range(len(row))]
-    want = [gap(*plays[e], turn) / (s + 1e-6) if (s := spread(plays[e][1])) > 1e-12 else 0.0 for e, turn in tokens]
+    late, soon = (np.array([gap(value, *token) for token in tokens]) for value in (after, before))
+    slope = (late * soon).sum() / (soon * soon).sum() if (soon * soon).sum() > 1e-12 else 0.0
+    rest = late - slope * soon
+    groups = np.array([plays[e][1] for e, _ in tokens])
+    spread = np.array([np.sqrt(np.square(rest[groups == g]).mean()) for g in groups])
+    want = np.where(spread > 1e-9, rest / (spread + 1e-6), 0.0)
     found = turn_advantage(discount)(of(plays, tokens), np.zeros(len(tokens)))
     np.testing.assert_allclose(found, want, atol=1e-6)
 
@@ -90,3 +97,16 @@ def of(plays: list[tuple[list[float], int]], tokens: list[tuple[int, int]]) -> P
         episode=np.array([e for e, _ in tokens]),
         turn=np.array([turn for _, turn in tokens]),
     )
+
+
+def test_the_reward_before_a_turn_is_no_credit_to_it() -> None:
+    """A walk whose reward is where one stands: only the steps count, not the place from which they were made."""
+    random = np.random.default_rng(0)
+    steps = random.choice([-1.0, 1.0], (200, 6))
+    start = 10 * random.normal(size=(200, 1))
+    steps[:, 0] = start[:, 0]
+    places = steps.cumsum(axis=1)
+    plays = [(row, 0) for row in places.tolist()]
+    tokens = [(e, turn) for e in range(200) for turn in range(1, 6)]
+    found = turn_advantage(0.0)(of(plays, tokens), np.zeros(len(tokens))).reshape(200, 5)
+    assert np.corrcoef(found.ravel(), steps[:, 1:].ravel())[0, 1] > 0.9
