@@ -171,7 +171,7 @@ def test_an_environment_that_breaks_in_step_is_a_sentence(game: str, tmp_path: P
     broken = tmp_path / "broken.py"
     broken.write_text(GAME.replace("same = float(", "raise RuntimeError('no more')\n        same = float("))
     result = call("envs", "check", f"{broken}:Pick")
-    refused(result, "fails 2 of 3 checks", "plays")
+    refused(result, "fails 2 of 4 checks", "plays")
     assert "failed" in result.stdout
     assert "no more" in " ".join(result.stdout.split())
 

@@ -43,7 +43,18 @@ def test_what_can_be_trained_on_passes(name, capsys):
     assert list(rows(report)) == [
         "made",
         f"PettingZoo's {'api_test' if name.endswith(':env') or name == 'vault' else 'parallel_api_test'}",
-        *("plays", "legal actions", "seeded reset", "copies", "ends", "success", "tokens per turn", "fork"),
+        *(
+            "plays",
+            "legal actions",
+            "seeded reset",
+            "copies",
+            "ends",
+            "rewards",
+            "success",
+            "tokens per turn",
+            "side effects",
+            "fork",
+        ),
     ]
     assert report.turn.system
     assert report.turn.legal
@@ -121,11 +132,11 @@ def test_a_sound_walk_passes():
         (
             "unseeded",
             "seeded reset",
-            "(the observation of 'a_0' was .*|raw observations differ); draw only from a generator that",
+            "(the observation of 'a_0' was .*|the raw observation of 'a_0' is another); draw only from",
         ),
         ("nan", "plays", "the observation of 'a_0' holds NaN"),
         ("raises", "plays", "step raised OSError: off the map"),
-        ("raises", "PettingZoo's parallel_api_test", "OSError: off the map; correct the environment"),
+        ("raises", "PettingZoo's parallel_api_test", "OSError: off the map; correct step"),
         ("lingers", "PettingZoo's parallel_api_test", "AssertionError"),
         ("words", "legal actions", "an action has an empty text"),
         ("words", "tokens per turn", "over half of the window of 128"),

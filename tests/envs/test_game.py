@@ -464,20 +464,28 @@ class Broken(Lone):
 @pytest.mark.parametrize(
     ("env", "view", "message"),
     [
-        (Lone(np.array([np.nan])), None, "the observation of 'a' holds NaN .round 0, seed 5, step 0."),
-        (Lone(0, {"action_mask": np.zeros(3)}), None, "'a' must act and has no legal action .round 0, seed 5"),
+        (Lone(np.array([np.nan])), None, "the observation of 'a' holds NaN .in reset, round 0, seed 5, step 0."),
+        (
+            Lone(0, {"action_mask": np.zeros(3)}),
+            None,
+            "'a' must act and has no legal action .in reset, round 0, seed 5",
+        ),
         (Lone(0, {"action_mask": np.ones(4)}), None, "mask of 4 entries does not fit 3 actions"),
         (Lone(), Blurred(), "3 legal actions but only 2 texts .*so two share one"),
         (Lone(object()), None, "type object has no default text"),
-        (Lone(reward=float("nan")), None, "the reward of 'a' is nan .round 1, seed 5, step 1, actions .'a': '.'.."),
+        (
+            Lone(reward=float("nan")),
+            None,
+            "the reward of 'a' is nan .in step, round 1, seed 5, step 1, actions .'a': '.'..",
+        ),
         (Lone(reward=float("inf")), None, "the reward of 'a' is inf"),
         (Lone(reward=None), None, "the reward None of 'a' is no number"),
         (Lone(reward=np.ones(2)), None, "the reward array.* is no number"),
         (Broken(), None, "step raised ZeroDivisionError: division by zero .*seed 5, step 1, actions"),
         (Lone(success=lambda agent: 3), None, "success 3.0 of 'a' is not in .0, 1."),
-        (Lone(success=lambda agent: 1 / 0), None, "the success function raised ZeroDivisionError"),
+        (Lone(success=lambda agent: 1 / 0), None, "success raised ZeroDivisionError"),
         (Lone(space=spaces.Box(0, 1, (1,))), None, "are continuous: set env.bins"),
-        (Lone(text_view=object()), None, "the text view raised AttributeError"),
+        (Lone(text_view=object()), None, "text_view raised AttributeError"),
     ],
 )
 def test_what_an_environment_does_wrong_is_one_sentence(env, view, message):
