@@ -65,6 +65,7 @@ def check_env(
         except EnvError as error:
             return Report(config.name, (broken("made", error),))
         rows = [_made(game, other), conformance(other.env, seed)]
+        effects.start()
         with contextlib.suppress(EnvError):  # playing meets it again
             game.reset(seed)
         turn = next(iter(game.turns()), None)
@@ -129,7 +130,9 @@ def _plays(traces: list[Trace]) -> Row:
     if not turns:
         detail = f"nobody ever had to act in {len(traces)} episodes; let agents live after the reset"
         return Row("plays", False, detail, "reset", None, 0, traces[0].seed)
-    return Row("plays", True, f"{turns} turns of random legal actions; observations and rewards are all numbers")
+    detail = f"{turns} turns of random legal actions; observations and rewards are all numbers"
+    blank = sum(not turn.observation.strip() for trace in traces for turn in trace.turns)
+    return Row("plays", True, f"{detail}; in {blank} turns the observation says nothing" if blank else detail)
 
 
 Source = Callable[[str, int], str]

@@ -31,7 +31,9 @@ def conformance(env: Any, seed: int) -> Row:
 
     Resets without a seed get ``seed`` and those after it, so that what fails, fails again.
     """
-    from pettingzoo.test import api_test, parallel_api_test  # slow to import, and needed here only
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of the import
+        from pettingzoo.test import api_test, parallel_api_test  # slow to import, and needed here only
 
     aec = isinstance(env, AECEnv)
     name = f"PettingZoo's {'api_test' if aec else 'parallel_api_test'}"
@@ -48,11 +50,13 @@ def conformance(env: Any, seed: int) -> Row:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  the test runs foreign code; it becomes a row
-            lines = _lines(error)
+            lines, last = _lines(error), traceback.extract_tb(error.__traceback__)[-1]
             method, agent = calls.space if any("_space" in line for line in lines) else calls.last
             what = f"{type(error).__name__}: {said(error)}"
-            if isinstance(error, AssertionError) and not str(error):
-                what = f"not so: {lines[-1].removeprefix('assert ')}"
+            if not (last.line and last.line in lines):  # raised by the environment
+                what += f" ({last.filename}:{last.lineno})"
+            elif not isinstance(error, AssertionError) or not str(error):
+                what += f", in the test's `{last.line}`"
             return Row(name, False, f"{what}; correct {method}", method, agent, calls.step, seed)
     notes = list(dict.fromkeys(said(Warning(one.message)) for one in caught))
     return Row(name, True, f"passed; it remarks: {'; '.join(notes[:3])}" if notes else "passed")
@@ -73,14 +77,17 @@ class _Calls:
         self.space: tuple[str, str | None] = ("observation_space", None)
         self.step = 0
 
-    def note(self, method: str, agent: Any = None) -> None:
-        """Notes a call before it is made."""
+    def note(self, method: str, agent: Any = None, *, dead: bool = False) -> None:
+        """Notes a call before it is made. ``dead``: it only takes a dead agent off the list, which is no step."""
         call = (method, None if agent is None else str(agent))
         if method.endswith("_space"):
             self.space = call
             return
         self.last = call
-        self.step = {"reset": 0, "step": self.step + 1}.get(method, self.step)
+        if method == "reset":
+            self.step = 0
+        elif method == "step" and not dead:
+            self.step += 1
 
     def seed(self, given: int | None) -> int:
         """Returns the seed of a reset."""
@@ -106,7 +113,8 @@ class _Parallel(BaseParallelWrapper):  # type: ignore[misc]
 
     def step(self, actions: dict[Any, Any]) -> Any:
         for agent in actions:
-            mask = (self.seen.get(agent) or {}).get("action_mask")
+            info = self.seen.get(agent)
+            mask = info.get("action_mask") if isinstance(info, dict) else None
             if mask is not None:
                 actions[agent] = self.action_space(agent).sample(mask)
         self.calls.note("step")
@@ -136,7 +144,7 @@ class _Aec(BaseWrapper):  # type: ignore[misc]
         super().reset(seed=self.calls.seed(seed), options=options)
 
     def step(self, action: Any) -> Any:
-        self.calls.note("step", self.env.agent_selection)
+        self.calls.note("step", self.env.agent_selection, dead=action is None)
         return super().step(action)
 
     def observation_space(self, agent: Any) -> Any:

@@ -408,16 +408,18 @@ class Game:
             method, agent = self._teller(error.method or method), error.agent or agent
             detail, place = said(error), f"in {method}, {place}"
             fix = more = f"; {error.fix}" if isinstance(error, Breach) else ""
+            at = ""
         else:
             agent = agent or self._driver.asked(method)
             frames = traceback.extract_tb(error.__traceback__)
+            at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
             place = f"agent {agent}, {place}" if agent else place
-            place += f", {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+            place += f", {at}" if at else ""
             detail, fix = f"{method} raised {type(error).__name__}: {said(error)}", "; repair it"
             more = f"{fix}, or try it alone with decentral envs check {self.name} --seed {self.seed}"
         raise EnvError(
             f"{self.name}: {detail} ({place}){more}",
-            detail=detail + fix,
+            detail=detail + (f" ({at})" if at else "") + fix,
             method=method,
             agent=agent,
             step=self._steps,

@@ -32,7 +32,6 @@ class SideEffects:
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> SideEffects:
-        self._known = _generators()
         self._stack.callback(random.setstate, random.getstate())
         self._stack.callback(np.random.set_state, np.random.get_state())
         self._stack.enter_context(contextlib.redirect_stdout(self._printed))
@@ -40,7 +39,15 @@ class SideEffects:
         assert warned is not None
         self._warned = warned
         warnings.simplefilter("always")
+        self.start()
         return self
+
+    def start(self) -> None:
+        """Forgets what was printed, warned of and drawn so far, such as by imports when the environment was made."""
+        self._known = _generators()
+        self._warned.clear()
+        self._printed.seek(0)
+        self._printed.truncate()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -169,6 +169,38 @@ class Forgets(Pair):
         return *parts, dict.fromkeys(infos)
 
 
+class ComesLate(Pair):
+    """The third takes part from the first step on."""
+
+    names = ("a_0", "a_1", "a_2")
+
+    def reset(self, seed=None, options=None):
+        parts = super().reset(seed, options)
+        self.agents.remove("a_2")
+        for part in parts:
+            del part["a_2"]
+        return parts
+
+    def step(self, actions):
+        parts = super().step(actions)
+        if self.time == 1:
+            self.agents.append("a_2")
+            for part, value in zip(parts, (self.look("a_2"), 0.0, False, False, {}), strict=True):
+                part["a_2"] = value
+        return parts
+
+
+class FromNowhere(ComesLate):
+    """The third is not declared."""
+
+    def __init__(self):
+        super().__init__()
+        self.possible_agents.pop()
+
+    def reset(self, seed=None, options=None):
+        return Pair.reset(self, seed, options)
+
+
 class Reappears(Pair):
     """The first dies, is gone for a step, and is back."""
 
