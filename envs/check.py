@@ -71,7 +71,10 @@ def check_env(
         turn = next(iter(game.turns()), None)
         rows += _images(game)
         watch = Watch(game)
-        traces, faults = _episodes(maker, game, seed, watch, effects)
+        try:
+            traces, faults = _episodes(maker, game, seed, watch, effects)
+        except EnvError as error:
+            traces, faults = [], [broken("made", error)]
         rows += faults or [_plays(traces)]
         if watch.fault:
             rows.append(broken("spaces", watch.fault))
@@ -96,7 +99,10 @@ def _made(game: Game, other: Game) -> Row:
 
 
 def _episodes(maker: Make, game: Game, seed: int, watch: Watch, effects: SideEffects) -> tuple[list[Trace], list[Row]]:
-    """Plays episodes on one copy; returns those that came to their end, and what broke the others."""
+    """Plays episodes on one copy, and on a new one after a fault, as a run does.
+
+    Returns those that came to their end, and what broke the others. Raises EnvError if no new one can be made.
+    """
     traces: list[Trace] = []
     faults: dict[str, Row] = {}
 
@@ -109,6 +115,8 @@ def _episodes(maker: Make, game: Game, seed: int, watch: Watch, effects: SideEff
             traces.append(play(game, seed + i, look))
         except EnvError as error:
             faults.setdefault(error.detail, _spoilt("plays", maker, error, seed))
+            game = maker()
+            watch.follow(game)
     return traces, list(faults.values())
 
 

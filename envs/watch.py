@@ -19,15 +19,19 @@ from decentral.errors import EnvError, said
 
 
 class Watch:
-    """Looks at one game after its resets and steps."""
+    """Looks at a game after its resets and steps."""
 
     def __init__(self, game: Game) -> None:
-        self._game = game
-        self._env = game.env
+        self.follow(game)
         self._possible = list(getattr(self._env, "possible_agents", ()))
         self._spaces: dict[tuple[str, Any], spaces.Space[Any]] = {}
         self.fault: EnvError | None = None
         """The first thing that was not as declared."""
+
+    def follow(self, game: Game) -> None:
+        """Turns to another copy."""
+        self._game = game
+        self._env = game.env
 
     def look(self) -> None:
         """Looks at the moment at which the game stands."""
