@@ -47,7 +47,29 @@ class MissingExtra(ConfigError):
 
 
 class EnvError(DecentralError):
-    """An environment that cannot be played: it breaks its API, raises, or offers no legal action."""
+    """An environment that cannot be played: it breaks its API, raises, or offers no legal action.
+
+    Where it shows is also told by attributes, each None where it is not known or has no meaning: the environment's
+    ``method``, the ``agent``, the ``step`` (0: the reset) and the ``seed`` of the episode. ``detail`` is the message
+    without these.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        detail: str | None = None,
+        method: str | None = None,
+        agent: str | None = None,
+        step: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.detail = detail or message
+        self.method = method
+        self.agent = agent
+        self.step = step
+        self.seed = seed
 
 
 class ModelError(DecentralError):

@@ -21,7 +21,8 @@ import msgspec
 
 from decentral.config import Config, difference
 from decentral.disk import Lock, disk_error, write_whole
-from decentral.errors import ConfigError, EnvError, RunError
+from decentral.envs.agent_names import check_names
+from decentral.errors import ConfigError, RunError
 from decentral.journal import Journal
 from decentral.versions import model_hashes, versions
 
@@ -58,14 +59,10 @@ class RunFolder:
     ) -> RunFolder:
         """Makes the folder of a new run and locks it. ``systems``: what an agent is told once, by its name.
 
-        Raises RunError if it exists or cannot be written, and ConfigError if ``config`` cannot be written down; nothing
-        of it is left behind then.
+        Raises RunError if it exists or cannot be written, EnvError for names that no folder can have, and ConfigError
+        if ``config`` cannot be written down; nothing of it is left behind then.
         """
-        for name in agents:
-            if name in (".", "..", "host") or not set("/\0").isdisjoint(name) or not 0 < _size(name) <= 200:
-                raise EnvError(
-                    f"the agent name {name!r} cannot be a folder's: the environment must use a plain, short one"
-                )
+        check_names(agents)
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise RunError(
                 f"{str(path)!r} exists already: choose another folder with --out, or go on with that run by "
@@ -198,14 +195,6 @@ class RunFolder:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
-
-
-def _size(name: str) -> int:
-    """Returns the bytes of a name, 0 for one that is no Unicode."""
-    try:
-        return len(name.encode())
-    except UnicodeEncodeError:
-        return 0
 
 
 def _state(path: Path) -> State:

@@ -8,55 +8,28 @@ from __future__ import annotations
 __all__ = ["Report", "Row", "check_env"]
 
 import contextlib
-import io
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-import msgspec
-import numpy as np
-from gymnasium import spaces
 from pettingzoo import AECEnv
-from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
 from decentral.envs.config import EnvConfig
+from decentral.envs.conformance import conformance
 from decentral.envs.fork import prove_fork
 from decentral.envs.game import Game
 from decentral.envs.images import is_image
 from decentral.envs.names import make
+from decentral.envs.report import Report, Row, broken
+from decentral.envs.side_effects import SideEffects
 from decentral.envs.text import SpaceView
-from decentral.envs.trace import Beside, Trace, difference, play
-from decentral.envs.turn import Turn
-from decentral.errors import EnvError
+from decentral.envs.trace import Beside, Difference, Trace, difference, play
+from decentral.envs.watch import Watch
+from decentral.errors import EnvError, said
 
 EPISODES = 3
-CYCLES = 20
-"""Steps per agent of PettingZoo's tests."""
 
 Make = Callable[[], Game]
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One thing that was checked."""
-
-    name: str
-    ok: bool
-    detail: str
-    """What was found; when it is not ok, what to do."""
-
-
-class Report(msgspec.Struct, frozen=True):
-    """Everything that was checked, and a turn as an agent will read it."""
-
-    name: str
-    rows: tuple[Row, ...]
-    turn: Turn | None = None
-
-    @property
-    def ok(self) -> bool:
-        """Says whether training can run on this environment; that it cannot be forked does not stand against it."""
-        return all(row.ok for row in self.rows)
 
 
 def check_env(
@@ -71,135 +44,163 @@ def check_env(
 
     ``count`` returns the tokens of a text and ``window`` is how many the model reads; without ``count`` the row on
     tokens is left out. ``encode`` takes the legal actions of a turn and raises EnvError where the model cannot tell two
-    of them apart. Raises ConfigError if the environment is not found; whatever it does wrong is a row.
+    of them apart. The episodes have ``seed`` and the seeds after it. Raises ConfigError if the environment is not
+    found; whatever it does wrong is a row.
+
+    >>> report = check_env(EnvConfig(name="meet"))
+    >>> assert report.ok, report
     """
     factory = None if isinstance(config, EnvConfig) else config
     if not isinstance(config, EnvConfig):
         config = EnvConfig(name=getattr(config, "__name__", type(config).__name__))
-    maker: Make = partial(make, config, factory)
-    rows: list[Row] = []
-    turn: Turn | None = None
-    try:
-        game = maker()
-        rows.append(Row("made", True, _kind(game)))
-        rows.append(_conformance(maker().env))
-        game.reset(seed)
+    made: list[Game] = []
+
+    def maker() -> Game:
+        made.append(make(config, factory))
+        return made[-1]
+
+    with SideEffects() as effects:
+        try:
+            game, other = maker(), maker()
+        except EnvError as error:
+            return Report(config.name, (broken("made", error),))
+        rows = [_made(game, other), conformance(other.env, seed)]
+        effects.start()
+        with contextlib.suppress(EnvError):  # playing meets it again
+            game.reset(seed)
         turn = next(iter(game.turns()), None)
         rows += _images(game)
-        traces = [play(game, seed + i) for i in range(EPISODES)]
-        rows += [_play(traces), _legal(traces), _seeded(maker, traces), _copies(maker, traces)]
-        rows += [_ends(traces, config.max_rounds), _success(traces)]
-        if count is not None:
-            rows.append(_tokens(traces, count, window))
-        if encode is not None:
-            rows.append(_encodings(traces, encode))
-        rows.append(_fork(maker, seed))
-    except EnvError as error:
-        rows.append(Row("plays" if rows else "made", False, str(error)))
+        watch = Watch(game)
+        try:
+            traces, faults = _episodes(maker, game, seed, watch, effects)
+        except EnvError as error:
+            traces, faults = [], [broken("made", error)]
+        rows += faults or [_plays(traces)]
+        if watch.fault:
+            rows.append(broken("spaces", watch.fault))
+        if traces:
+            source = partial(_source, game)
+            rows += [_legal(traces, source), *_repeats(maker, traces, effects.cause())]
+            rows += [_ends(traces, config.max_rounds), _rewards(traces), _success(traces)]
+            if count is not None:
+                rows.append(_tokens(traces, count, window, source))
+            if encode is not None:
+                rows.append(_encodings(traces, encode, source))
+        forks = [_fork(maker, seed)] if traces else []
+        rows += [_effects(made, effects), *forks]
     return Report(config.name, tuple(rows), turn)
 
 
-def _kind(game: Game) -> str:
+def _made(game: Game, other: Game) -> Row:
+    if game.env.unwrapped is other.env.unwrapped:
+        return Row("made", False, "the callable returned one environment twice; let it make a new one at each call")
     kind = "AEC, one agent at a time" if isinstance(game.env, AECEnv) else "Parallel, all agents at once"
-    return f"{kind}; agents {', '.join(game.agents)}"
+    return Row("made", True, f"{kind}; agents {', '.join(game.agents)}")
 
 
-def _conformance(env: Any) -> Row:
-    """Runs PettingZoo's own test, its prints and warnings caught."""
-    from pettingzoo.test import api_test, parallel_api_test  # slow to import, and needed here only
+def _episodes(maker: Make, game: Game, seed: int, watch: Watch, effects: SideEffects) -> tuple[list[Trace], list[Row]]:
+    """Plays episodes on one copy, and on a new one after a fault, as a run does.
 
-    name, test = ("api_test", api_test) if isinstance(env, AECEnv) else ("parallel_api_test", parallel_api_test)
-    name = f"PettingZoo's {name}"
-    with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("always")
+    Returns those that came to their end, and what broke the others. Raises EnvError if no new one can be made.
+    """
+    traces: list[Trace] = []
+    faults: dict[str, Row] = {}
+
+    def look() -> None:
+        effects.look(game.steps)
+        watch.look()
+
+    for i in range(EPISODES):
         try:
-            for agent in getattr(env, "possible_agents", ()):
-                env.action_space(agent).seed(0)
-            test(_Arrays(env) if isinstance(env, AECEnv) else _Legal(env), num_cycles=CYCLES)
-        except Exception as error:  # noqa: BLE001  the test runs foreign code; it becomes a row
-            what = " ".join(str(error).split()) or "an assertion without a message"
-            return Row(name, False, f"{type(error).__name__}: {what}; correct the environment")
-    notes = list(dict.fromkeys(" ".join(str(one.message).split()) for one in caught))
-    return Row(name, True, f"passed; it remarks: {'; '.join(notes[:3])}" if notes else "passed")
+            traces.append(play(game, seed + i, look))
+        except EnvError as error:
+            faults.setdefault(error.detail, _spoilt("plays", maker, error, seed))
+            game = maker()
+            watch.follow(game)
+    return traces, list(faults.values())
 
 
-class _Legal(BaseParallelWrapper):  # type: ignore[misc]
-    """Draws again where parallel_api_test, which looks for masks in observations only, plays what infos forbid."""
-
-    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        result = super().reset(seed=seed, options=options)
-        self.seen = result[1]
-        return result
-
-    def step(self, actions: dict[Any, Any]) -> Any:
-        for agent in actions:
-            mask = self.seen.get(agent, {}).get("action_mask")
-            if mask is not None:
-                actions[agent] = self.action_space(agent).sample(mask)
-        result = super().step(actions)
-        self.seen = result[4]
-        return result
+def _spoilt(name: str, maker: Make, error: EnvError, seed: int) -> Row:
+    """Returns the row of an episode that was broken, with the seed of a check that shows it again."""
+    row = broken(name, error)
+    if error.seed in (None, seed):
+        return row
+    try:
+        play(maker(), error.seed)
+    except EnvError:
+        return row
+    detail = f"{row.detail} (only after other episodes of the same copy: let reset() clear all that these leave)"
+    return Row(name, False, detail, row.method, row.agent, row.step, seed)
 
 
-class _Arrays(BaseWrapper):  # type: ignore[misc]
-    """Shows an array where an observation has no dtype, which api_test does not know, and asserts its space itself."""
-
-    def __init__(self, env: Any) -> None:
-        super().__init__(env)
-        self.shown = cache(lambda agent: _shown(env.observation_space(agent)))
-
-    def observation_space(self, agent: Any) -> Any:
-        return self.shown(agent)
-
-    def observe(self, agent: Any) -> Any:
-        seen, space = self.env.observe(agent), self.env.observation_space(agent)
-        assert space.contains(seen), f"the observation {repr(seen)[:60]} of {agent!r} is not in {space}"
-        return _replaced(seen, space)
-
-
-_ARRAYS = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
-
-
-def _shown(space: spaces.Space[Any]) -> spaces.Space[Any]:
-    if isinstance(space, spaces.Dict):
-        return spaces.Dict({key: _shown(part) for key, part in space.spaces.items()})
-    return space if isinstance(space, _ARRAYS) else spaces.Box(0, 1, (1,))
-
-
-def _replaced(seen: Any, space: spaces.Space[Any]) -> Any:
-    if isinstance(space, spaces.Dict):
-        return {key: _replaced(seen[key], part) for key, part in space.spaces.items()}
-    return seen if isinstance(space, _ARRAYS) else np.zeros(1, np.float32)
-
-
-def _play(traces: list[Trace]) -> Row:
+def _plays(traces: list[Trace]) -> Row:
     turns = sum(len(trace.turns) for trace in traces)
-    return Row("plays", True, f"{turns} turns of random legal actions; observations and rewards are all numbers")
+    if not turns:
+        detail = f"nobody ever had to act in {len(traces)} episodes; let agents live after the reset"
+        return Row("plays", False, detail, "reset", None, 0, traces[0].seed)
+    detail = f"{turns} turns of random legal actions; observations and rewards are all numbers"
+    blank = sum(not turn.observation.strip() for trace in traces for turn in trace.turns)
+    return Row("plays", True, f"{detail}; in {blank} turns the observation says nothing" if blank else detail)
 
 
-def _legal(traces: list[Trace]) -> Row:
-    turns = [turn for trace in traces for turn in trace.turns]
-    sizes = [len(turn.legal) for turn in turns if turn.legal]
-    if any(not text.strip() for turn in turns for text in turn.legal):
-        return Row("legal actions", False, "an action has an empty text; give every action a text")
+Source = Callable[[str, int], str]
+"""(``observe`` or ``actions``, step) -> the method that tells it."""
+
+
+def _source(game: Game, what: str, step: int) -> str:
+    if type(game.view) is not SpaceView:
+        return f"text_view.{what}"
+    if what == "actions":
+        return "action_space"
+    return "observe" if isinstance(game.env, AECEnv) else "step" if step else "reset"
+
+
+def _legal(traces: list[Trace], source: Source) -> Row:
+    name, sizes, free = "legal actions", [], 0
+    for trace in traces:
+        for step, turn in trace.steps():
+            if any(not text.strip() for text in turn.legal):
+                detail = "an action has an empty text; give every action a text"
+                return Row(name, False, detail, source("actions", step), turn.agent, step, trace.seed)
+            sizes += [len(turn.legal)] if turn.legal else []
+            free += not turn.legal
     detail = f"{min(sizes)} to {max(sizes)} a turn, all texts different" if sizes else "none listed"
-    free = len(turns) - len(sizes)
-    return Row("legal actions", True, f"{detail}; {free} free turns" if free else detail)
+    return Row(name, True, f"{detail}; {free} free turns" if free else detail)
 
 
-def _seeded(maker: Make, traces: list[Trace]) -> Row:
-    why = next((why for trace in traces if (why := difference(maker(), trace))), "")
-    if why:
-        return Row("seeded reset", False, f"{why}; draw only from a generator that reset(seed) makes")
-    return Row("seeded reset", True, f"{len(traces)} episodes came out the same a second time")
+def _repeats(maker: Make, traces: list[Trace], cause: str) -> list[Row]:
+    """Plays the episodes again, alone and, where they come out the same, beside another copy."""
+    name = "seeded reset"
+    try:
+        seeded = _seeded(name, maker, traces, cause)
+        if not seeded.ok:
+            return [seeded]
+        name = "copies"
+        return [seeded, _copies(name, maker, traces, cause)]
+    except EnvError as error:
+        return [broken(name, error)]
 
 
-def _copies(maker: Make, traces: list[Trace]) -> Row:
+def _copies(name: str, maker: Make, traces: list[Trace], cause: str) -> Row:
     beside = Beside(maker())
-    why = next((why for trace in traces if (why := difference(maker(), trace, beside))), "")
-    if why:
-        return Row("copies", False, f"beside another copy, {why}; keep all state in the instance")
-    return Row("copies", True, "two copies played in turn do not disturb each other")
+    found = next((found for trace in traces if (found := difference(maker(), trace, beside))), None)
+    if found is None:
+        return Row(name, True, "two copies played in turn do not disturb each other")
+    return _parted(name, found, f"beside another copy, {found.what}; keep all state in the instance{cause}")
+
+
+def _seeded(name: str, maker: Make, traces: list[Trace], cause: str) -> Row:
+    found = next((found for trace in traces if (found := difference(maker(), trace))), None)
+    if found is None:
+        return Row(name, True, f"{len(traces)} episodes came out the same a second time")
+    fix = f"draw only from a generator that reset(seed) makes, and keep all state in the instance{cause}"
+    if difference(maker(), play(maker(), found.seed)) is None:
+        fix = "a copy that played before goes on otherwise than a new one, so let reset() clear all that is left"
+    return _parted(name, found, f"{found.what}; {fix}")
+
+
+def _parted(name: str, found: Difference, detail: str) -> Row:
+    return Row(name, False, detail, found.method, found.agent, found.step, found.seed)
 
 
 def _ends(traces: list[Trace], max_rounds: int) -> Row:
@@ -209,8 +210,16 @@ def _ends(traces: list[Trace], max_rounds: int) -> Row:
             f"{cut} of {len(traces)} episodes reached max_rounds = {max_rounds}, where they are cut; raise it if that"
         )
         return Row("ends", True, f"{detail} is early")
-    steps = [len(trace.actions) for trace in traces]
+    steps = [trace.length for trace in traces]
     return Row("ends", True, f"by itself after {min(steps)} to {max(steps)} steps, within {max_rounds} rounds")
+
+
+def _rewards(traces: list[Trace]) -> Row:
+    totals = [outcome.total for trace in traces for outcome in trace.outcomes.values()]
+    low, high = min(totals, default=0.0), max(totals, default=0.0)
+    if low == high:
+        return Row("rewards", True, f"every return was {low:g}, so nothing can be learnt from random play")
+    return Row("rewards", True, f"returns from {low:g} to {high:g}")
 
 
 def _success(traces: list[Trace]) -> Row:
@@ -240,37 +249,66 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(part)
 
 
-def _tokens(traces: list[Trace], count: Callable[[str], int], window: int | None) -> Row:
+def _tokens(traces: list[Trace], count: Callable[[str], int], window: int | None, source: Source) -> Row:
     """Counts what one turn adds to an agent's stream: all that it reads, and its longest action."""
     name = "tokens per turn"
-    sizes = sorted(
-        sum(map(count, (turn.system, turn.feedback, turn.observation))) + max(map(count, turn.legal), default=turn.free)
-        for trace in traces
-        for turn in trace.turns
-    )
+    sizes: list[int] = []
+    longest: tuple[str | None, str | None, int | None, int | None] = (None, None, None, None)
+    for trace in traces:
+        for step, turn in trace.steps():
+            parts = {
+                source("observe", step): count(turn.observation),
+                source("actions", step): max(map(count, turn.legal), default=turn.free),
+                "instructions": count(turn.system),
+                "infos": count(turn.feedback),
+            }
+            sizes.append(sum(parts.values()))
+            if sizes[-1] > max(sizes[:-1], default=-1):
+                longest = (max(parts, key=lambda one: parts[one]), turn.agent, step, trace.seed)
     if not sizes:
         return Row(name, True, "there are no turns")
+    sizes.sort()
     detail = f"{sizes[len(sizes) // 2]} in the middle, {sizes[-1]} at most"
     if window is None:
         return Row(name, True, detail)
     if 2 * sizes[-1] > window:
-        return Row(
-            name, False, f"{detail}, over half of the window of {window}; give the environment a shorter text_view"
-        )
+        detail += f", over half of the window of {window}; give the environment a shorter text_view"
+        return Row(name, False, detail, *longest)
     return Row(name, True, f"{detail}, in a window of {window}")
 
 
-def _encodings(traces: list[Trace], encode: Callable[[tuple[str, ...]], object]) -> Row:
-    try:
-        for legal in sorted({turn.legal for trace in traces for turn in trace.turns if turn.legal}):
-            encode(legal)
-    except EnvError as error:
-        return Row("encodings", False, str(error))
+def _encodings(traces: list[Trace], encode: Callable[[tuple[str, ...]], object], source: Source) -> Row:
+    known = set()
+    for trace in traces:
+        for step, turn in trace.steps():
+            if not turn.legal or turn.legal in known:
+                continue
+            known.add(turn.legal)
+            try:
+                encode(turn.legal)
+            except EnvError as error:
+                place = (source("actions", step), turn.agent, step, trace.seed)
+                return Row("encodings", False, error.detail, *place)
     return Row("encodings", True, "the model's tokens tell all actions of a turn apart")
 
 
+def _effects(games: list[Game], effects: SideEffects) -> Row:
+    """Says what a run would not suffer from, or what other rows blame."""
+    remarks = []
+    for game in games:
+        try:
+            game.env.close()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  a run goes on over it
+            remarks = [f"close raises {type(error).__name__}: {said(error)}"]
+    remarks += effects.remarks()
+    return Row("side effects", True, f"it {'; it '.join(remarks)}" if remarks else "none seen")
+
+
 def _fork(maker: Make, seed: int) -> Row:
-    proof = prove_fork(maker, seed)
+    try:
+        proof = prove_fork(maker, seed)
+    except EnvError as error:
+        return _spoilt("fork", maker, error, seed)
     if proof.method is None:
         return Row("fork", True, f"not possible, so there are no branches: {proof.why}")
     return Row("fork", True, f"by {proof.method}: {proof.why}")

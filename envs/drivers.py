@@ -8,11 +8,10 @@ from __future__ import annotations
 
 __all__ = ["AecDriver", "Breach", "Driver", "ParallelDriver", "Seat", "Waiting"]
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsFloat
 
-import numpy as np
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils.wrappers import (
     AssertOutOfBoundsWrapper,
@@ -22,19 +21,26 @@ from pettingzoo.utils.wrappers import (
     TerminateIllegalWrapper,
 )
 
+from decentral.envs.agent_names import check_names
+
 
 class Breach(Exception):
-    """The environment breaks its API. The message is the first half of a sentence, without its place in the episode."""
+    """The environment breaks its API. The message is the first half of a sentence, without its place in the episode.
 
-    def __init__(self, what: str, fix: str) -> None:
+    ``method`` is the one that is wrong, if it is not the one that was called; ``agent`` is whom it is about.
+    """
+
+    def __init__(self, what: str, fix: str, *, method: str | None = None, agent: str | None = None) -> None:
         super().__init__(what)
         self.fix = fix
+        self.method = method
+        self.agent = agent
 
 
 class Seat:
     """The books on one agent in one episode."""
 
-    __slots__ = ("alive", "id", "info", "lived", "name", "since", "terminated", "total", "truncated", "turns")
+    __slots__ = ("alive", "gone", "id", "info", "lived", "name", "since", "terminated", "total", "truncated", "turns")
 
     def __init__(self, agent: Hashable) -> None:
         self.id = agent
@@ -43,7 +49,7 @@ class Seat:
 
     def clear(self) -> None:
         """Forgets the last episode."""
-        self.alive = self.lived = self.terminated = self.truncated = False
+        self.alive = self.lived = self.gone = self.terminated = self.truncated = False
         self.total = self.since = 0.0
         self.turns = 0
         self.info: Mapping[str, Any] = {}
@@ -55,13 +61,13 @@ class Seat:
     def earn(self, reward: Any) -> None:
         """Books a reward of any numeric type. Raises Breach for anything that is not one finite number."""
         try:
-            number = float(reward) if type(reward) in (float, int) else float(np.asarray(reward).item())
-        except (TypeError, ValueError):
+            number = float(reward) if type(reward) in (float, int) else _number(reward)
+        except (OverflowError, RuntimeError, TypeError, ValueError):
             raise Breach(
-                f"the reward {reward!r} of {self.name!r} is no number", "return one number per agent"
+                f"the reward {reward!r} of {self.name!r} is no number", "return one number per agent", agent=self.name
             ) from None
         if not isfinite(number):
-            raise Breach(f"the reward of {self.name!r} is {number}", "return finite rewards")
+            raise Breach(f"the reward of {self.name!r} is {number}", "return finite rewards", agent=self.name)
         self.total += number
         self.since += number
 
@@ -70,6 +76,14 @@ class Seat:
         self.alive = False
         self.terminated = bool(terminated) or not truncated
         self.truncated = bool(truncated)
+
+
+def _number(reward: Any) -> float:
+    """Returns what a number, or an array or tensor of one, holds. A text is none, whatever it says."""
+    value = reward.item() if hasattr(reward, "item") else reward
+    if not isinstance(value, SupportsFloat):
+        raise TypeError
+    return float(value)
 
 
 Waiting = tuple[Seat, Any, Mapping[str, Any]]
@@ -94,21 +108,48 @@ class Driver(Protocol):
         """Truncates every agent that still lives."""
         ...
 
+    def asked(self, method: str) -> str | None:
+        """Returns the agent for which a method was last called; None where it is called for all."""
+        ...
+
 
 def _seats(env: Any) -> dict[Hashable, Seat]:
-    """Returns a seat per possible agent; an environment that does not declare them is reset once to see its agents."""
+    """Returns a seat per possible agent; an environment that does not declare them is reset once to see its agents.
+
+    Raises EnvError for names that no run can use.
+    """
     possible = getattr(env, "possible_agents", None)
-    if possible is None:
+    if possible is None or not len(possible):
         env.reset(seed=0)
         possible = env.agents
+    check_names([str(agent) for agent in possible])
     return {agent: Seat(agent) for agent in possible}
 
 
 def _seat(seats: dict[Hashable, Seat], agent: Hashable) -> Seat:
     seat = seats.get(agent)
     if seat is None:
-        raise Breach(f"agent {agent!r} appears, which is not among possible_agents", "declare it in possible_agents")
+        raise Breach(
+            f"agent {agent!r} appears, which is not among possible_agents",
+            "declare it in possible_agents",
+            agent=str(agent),
+        )
     return seat
+
+
+_PARTS = ("observations", "rewards", "terminations", "truncations", "infos")
+"""What a Parallel step returns, a dict each."""
+_BOOKS = ("_cumulative_rewards", "terminations", "truncations", "infos")
+"""The dicts of an AEC environment that are read for the agent that is selected."""
+
+
+def _blame(env: Any, names: Sequence[str], parts: Sequence[Any]) -> None:
+    """Raises Breach if anything is wrong with the kinds of what a Parallel environment returned."""
+    for name, part in zip(names, parts, strict=True):
+        if not isinstance(part, Mapping):
+            raise Breach(f"{name} is of type {type(part).__name__}, not a dict", "return one with an entry per agent")
+    if not isinstance(env.agents, Iterable):
+        raise Breach(f"agents is of type {type(env.agents).__name__}, not a list", "list the live agents in it")
 
 
 class ParallelDriver:
@@ -127,7 +168,11 @@ class ParallelDriver:
         result = self._env.reset(seed=seed)
         if not isinstance(result, tuple) or len(result) != 2:
             raise Breach("reset() does not return (observations, infos)", "return both, as PettingZoo asks")
-        return self._waiting(*result)
+        try:
+            return self._waiting(*result)
+        except (AttributeError, TypeError):  # looked into only once it matters, for speed
+            _blame(self._env, ("observations", "infos"), result)
+            raise
 
     def step(self, actions: dict[Hashable, Any]) -> list[Waiting]:
         """Steps all live agents; dead ones are left out."""
@@ -137,27 +182,53 @@ class ParallelDriver:
                 "step() does not return five dicts",
                 "return observations, rewards, terminations, truncations and infos",
             )
-        observations, rewards, terminations, truncations, infos = result
         self.round += 1
-        for agent, reward in rewards.items():
-            seat = self.seats.get(agent)
-            if seat is not None and seat.lived:  # a team's reward may still reach those who died
-                seat.earn(reward)
-        present = set(self._env.agents)
-        for seat in self.seats.values():
-            if not seat.alive:
-                continue
-            seat.info = infos.get(seat.id) or {}
-            terminated, truncated = terminations.get(seat.id, False), truncations.get(seat.id, False)
-            if terminated or truncated or seat.id not in present:
-                seat.end(terminated, truncated)
-        return self._waiting(observations, infos)
+        try:
+            return self._book(*result)
+        except (AttributeError, TypeError):
+            _blame(self._env, _PARTS, result)
+            raise
 
     def cut(self) -> None:
         """Truncates every agent that still lives."""
         for seat in self.seats.values():
             if seat.alive:
                 seat.end(False, True)
+
+    def asked(self, method: str) -> str | None:
+        """Returns None: all act together."""
+        return None
+
+    def _book(
+        self,
+        observations: Mapping[Hashable, Any],
+        rewards: Mapping[Hashable, Any],
+        terminations: Mapping[Hashable, Any],
+        truncations: Mapping[Hashable, Any],
+        infos: Mapping[Hashable, Any],
+    ) -> list[Waiting]:
+        for agent, reward in rewards.items():
+            seat = self.seats.get(agent)
+            if seat is not None and seat.lived:  # a team's reward may still reach those who died
+                seat.earn(reward)
+        present = set(self._env.agents)
+        for seat in self.seats.values():
+            absent = seat.id not in present
+            if not seat.alive:
+                if seat.gone and not absent:
+                    raise Breach(
+                        f"agent {seat.name!r} reappears after its end",
+                        "let it live on, or give the newcomer a name of its own",
+                        agent=seat.name,
+                    )
+                seat.gone = seat.lived and absent
+                continue
+            seat.info = infos.get(seat.id) or {}
+            terminated, truncated = terminations.get(seat.id, False), truncations.get(seat.id, False)
+            if terminated or truncated or absent:
+                seat.end(terminated, truncated)
+                seat.gone = absent
+        return self._waiting(observations, infos)
 
     def _waiting(self, observations: Mapping[Hashable, Any], infos: Mapping[Hashable, Any]) -> list[Waiting]:
         waiting: list[Waiting] = []
@@ -168,7 +239,9 @@ class ParallelDriver:
             if not seat.alive:  # some environments never take the dead off the list
                 continue
             if agent not in observations:
-                raise Breach(f"live agent {agent!r} gets no observation", "return one for every agent in agents")
+                raise Breach(
+                    f"live agent {agent!r} gets no observation", "return one for every agent in agents", agent=seat.name
+                )
             seat.info = infos.get(agent) or {}
             waiting.append((seat, observations[agent], seat.info))
         return waiting
@@ -184,6 +257,7 @@ class AecDriver:
         self.seats = _seats(env)
         self.round = 0
         self._acted: set[Hashable] = set()
+        self._stepped: Hashable = None
 
     def reset(self, seed: int) -> list[Waiting]:
         """Starts an episode."""
@@ -200,6 +274,7 @@ class AecDriver:
         """Steps the selected agent, and every dead one after it with None."""
         ((agent, action),) = actions.items()
         self._acted.add(agent)
+        self._stepped = agent
         self._env.step(action)
         return self._advance()
 
@@ -220,18 +295,30 @@ class AecDriver:
         env, core = self._env, self._core
         while core.agents:
             agent = core.agent_selection
+            if agent not in core.agents:
+                raise Breach(
+                    f"agent_selection is {agent!r}, which is not among agents",
+                    "select one of agents, or empty agents to end the episode",
+                    agent=str(agent),
+                )
             seat = self.seats.get(agent) or _seat(self.seats, agent)
             if not seat.alive:
                 if seat.lived:
                     raise Breach(
-                        f"agent {agent!r} is selected again after its end", "remove it in _was_dead_step(None)"
+                        f"agent {agent!r} is selected again after its end",
+                        "remove it in _was_dead_step(None)",
+                        agent=seat.name,
                     )
                 seat.sit()
-            if self._plain:  # what last() reads, without asking every wrapper for each of the five
-                observation, reward = env.observe(agent), core._cumulative_rewards[agent]
-                terminated, truncated, info = core.terminations[agent], core.truncations[agent], core.infos[agent]
-            else:
-                observation, reward, terminated, truncated, info = env.last()
+            try:
+                if self._plain:  # what last() reads, without asking every wrapper for each of the five
+                    observation, reward = env.observe(agent), core._cumulative_rewards[agent]
+                    terminated, truncated, info = core.terminations[agent], core.truncations[agent], core.infos[agent]
+                else:
+                    observation, reward, terminated, truncated, info = env.last()
+            except (KeyError, TypeError):  # looked into only once it matters, for speed
+                self._blame(agent)
+                raise
             seat.earn(reward)
             seat.info = info or {}
             if not (terminated or truncated):
@@ -240,9 +327,26 @@ class AecDriver:
                     self._acted.clear()
                 return [(seat, observation, seat.info)]
             seat.end(terminated, truncated)
+            self._stepped = agent
             env.step(None)
         self._vanish()
         return []
+
+    def asked(self, method: str) -> str | None:
+        """Returns the agent that acted, or else the one that is selected."""
+        agent = self._stepped if method == "step" else getattr(self._core, "agent_selection", None)
+        return None if agent is None or method == "reset" else str(agent)
+
+    def _blame(self, agent: Hashable) -> None:
+        """Raises Breach if anything is missing for the selected agent."""
+        for name in _BOOKS:
+            book = getattr(self._core, name)
+            if not isinstance(book, Mapping):
+                raise Breach(f"{name} is of type {type(book).__name__}, not a dict", "keep one with an entry per agent")
+            if agent not in book:
+                raise Breach(
+                    f"{name} has no entry for {agent!r}, which must act", "keep one for all in agents", agent=str(agent)
+                )
 
     def _all_acted(self) -> bool:
         core, acted = self._core, self._acted

@@ -69,10 +69,10 @@ def prove_fork(make: Callable[[], Game], seed: int, episodes: int = 8) -> Forkab
     """
     recorder, beside = make(), Beside(make())
     traces = [play(recorder, seed + i) for i in range(episodes)]
-    replayed = next((why for trace in traces if (why := difference(make(), trace, beside))), "")
-    if not replayed:
+    replayed = next((why for trace in traces if (why := difference(make(), trace, beside))), None)
+    if replayed is None:
         return Forkable("replay", f"{episodes} episodes were the same in every turn and outcome when replayed")
-    copied = next((why for i in range(episodes) if (why := _snapshots(make(), seed + i, i))), "")
+    copied = next((found for i in range(episodes) if (found := _snapshots(make(), seed + i, i))), "")
     if not copied:
         return Forkable("snapshot", f"copies of a state go on alike, but a replay does not: {replayed}")
     return Forkable(None, f"replay: {replayed}; snapshot: {copied}")

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 __all__ = ["Game"]
 
-import contextlib
 import copy
+import os
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NoReturn
 
 import gymnasium
@@ -29,8 +30,16 @@ from decentral.envs.turn import Outcome, Turn
 from decentral.errors import EnvError, said
 
 _ILLEGAL = object()
-_ANYTHING = (Exception, SystemExit)
-"""What an environment may raise: a closed window, or a script's sys.exit(), must not end a run as if it were over."""
+_SOURCES = (
+    ("text_view.observe", "instructions", "step", "text_view.actions"),
+    ("observe", "instructions", "step", "action_space"),
+)
+"""Whence the texts of a turn come: observation, system, feedback, actions; from a view, and without one."""
+_ANYTHING = BaseException
+"""What an environment may raise: a closed window, or a script's sys.exit(), must not end a run as if it were over. The
+interrupt alone is the user's, and goes on."""
+_METHODS = {"reset", "step", "observe", "last", "observation_space", "action_space"}
+_HERE = os.path.dirname(__file__)
 _PLAIN = (np.int64, int, str)
 """Actions of these types can be handed out again and again: nobody can change them."""
 
@@ -91,6 +100,11 @@ class Game:
         """Says whether an episode was started and nobody must act any more."""
         return self._started and not self._turns
 
+    @property
+    def steps(self) -> int:
+        """How often the environment was stepped in this episode; an action of many parts is one step."""
+        return self._steps
+
     def reset(self, seed: int) -> None:
         """Starts an episode from ``seed``, whatever happened before. Raises EnvError."""
         self.seed = seed
@@ -130,12 +144,13 @@ class Game:
         if further:
             self._turns = tuple(further)
             return
-        try:
-            raw = {self._seats[name].id: self._whole(name) for name in self._tables}
-        except _ANYTHING as error:
-            self._fail(error, "the text view")
+        raw = {}
         for name in self._tables:
             seat = self._seats[name]
+            try:
+                raw[seat.id] = self._whole(name)
+            except _ANYTHING as error:
+                self._fail(error, "text_view.actions", name)
             seat.since = 0.0
             seat.turns += 1
         self._steps += 1
@@ -211,13 +226,17 @@ class Game:
             text = self._system(self._seats[agent])
             _encodable(agent, text)
         except _ANYTHING as error:
-            self._fail(error, "instructions")
+            self._fail(error, "instructions", agent)
         return text
 
     def close(self) -> None:
         """Lets the environment free what it holds; what goes wrong in that is nobody's concern any more."""
-        with contextlib.suppress(*_ANYTHING):
+        try:
             self.env.close()
+        except KeyboardInterrupt:
+            raise
+        except _ANYTHING:
+            pass
 
     def _drive(self, env: Any) -> Driver:
         try:
@@ -225,9 +244,15 @@ class Game:
                 return AecDriver(env)
             if isinstance(env, ParallelEnv):
                 return ParallelDriver(env)
+        except EnvError as error:
+            raise EnvError(
+                f"{self.name}: {error}", detail=error.detail, method=error.method, agent=error.agent
+            ) from error
+        except KeyboardInterrupt:
+            raise
         except _ANYTHING as error:
-            what = f"{type(error).__name__}: {said(error)}"
-            raise EnvError(f"{self.name}: the reset that shows its agents raised {what}; repair it") from error
+            detail = f"the reset that shows its agents raised {type(error).__name__}: {said(error)}; repair it"
+            raise EnvError(f"{self.name}: {detail}", detail=detail, method="reset", step=0, seed=0) from error
         raise EnvError(
             f"{self.name} is a {type(env).__name__}, not a PettingZoo AECEnv or ParallelEnv; {_wrapper(env)}"
         )
@@ -253,10 +278,13 @@ class Game:
         self._raw = waiting
         self._tables = {}
         self._parts = {seat.name: [] for seat, _, _ in waiting}
-        try:
-            self._turns = tuple([self._turn(seat, observation, info) for seat, observation, info in waiting])
-        except _ANYTHING as error:
-            self._fail(error, "the text view")
+        turns = []
+        for seat, observation, info in waiting:
+            try:
+                turns.append(self._turn(seat, observation, info))
+            except _ANYTHING as error:
+                self._fail(error, "text_view", seat.name)
+        self._turns = tuple(turns)
 
     def _turn(self, seat: Seat, observation: Any, info: Mapping[str, Any]) -> Turn:
         name, view = seat.name, self.view
@@ -266,7 +294,7 @@ class Game:
         elif "action_mask" in info:
             mask = info["action_mask"]
         if has_nan(observation):
-            raise Breach(f"the observation of {name!r} holds NaN", "return finite observations")
+            raise Breach(f"the observation of {name!r} holds NaN", "return finite observations", method="observe")
         text = view.observe(name, observation)
         table = view.actions(name, mask)
         if type(view) is not SpaceView:
@@ -275,16 +303,28 @@ class Game:
         system = self._system(seat) if seat.turns == 0 else ""
         feedback = str(info.get("feedback", ""))
         if isinstance(table, Factors):
-            _encodable(name, text, system, feedback, *(word for part in table.parts for word in (part[0], *part[1])))
+            words = (word for part in table.parts for word in (part[0], *part[1]))
+            _encodable(name, text, system, feedback, *words, sources=_SOURCES[type(view) is SpaceView])
             wanted = self._wanted(name)
             assert wanted
             asked = f"{text}; {self._ask(name)}"
             return Turn(name, self._driver.round, asked, tuple(wanted[1]), 0, system, feedback, seat.since)
-        _encodable(name, text, system, feedback, *(() if isinstance(table, Free) else table))
+        _encodable(
+            name,
+            text,
+            system,
+            feedback,
+            *(() if isinstance(table, Free) else table),
+            sources=_SOURCES[type(view) is SpaceView],
+        )
         if isinstance(table, Free):
             return Turn(name, self._driver.round, text, (), table.max_tokens, system, feedback, seat.since)
         if not table:
-            raise Breach(f"{name!r} must act and has no legal action", "offer one, or end the episode for that agent")
+            raise Breach(
+                f"{name!r} must act and has no legal action",
+                "offer one, or end the episode for that agent",
+                method="observe" if type(view) is SpaceView else "text_view.actions",
+            )
         if type(view) is not SpaceView:
             self._distinct(seat, table, mask)
         return Turn(name, self._driver.round, text, tuple(table), 0, system, feedback, seat.since)
@@ -302,16 +342,22 @@ class Game:
             raise Breach(
                 f"{seat.name!r} has {count} legal actions but only {len(table)} texts {list(table)}, so two share one",
                 "give each legal action a text of its own",
+                method="text_view.actions",
             )
         if len(table) > count:
             raise Breach(
                 f"the view offers {seat.name!r} {len(table)} actions and only {count} are legal",
                 "leave out those that the action mask, which the view is given, forbids",
+                method="text_view.actions",
             )
         start, stop = int(space.start), int(space.start) + int(space.n)
         for text, action in table.items():
             if not (type(action) is int and start <= action < stop) and not space.contains(action):
-                raise Breach(f"the view's action {text!r} is {action!r}, which {space} does not hold", "return its own")
+                raise Breach(
+                    f"the view's action {text!r} is {action!r}, which {space} does not hold",
+                    "return its own",
+                    method="text_view.actions",
+                )
 
     def _fit(self, name: str, text: str) -> str:
         """Returns the nearest text that a Text action space contains; another environment gets the text as it is."""
@@ -327,12 +373,12 @@ class Game:
         try:
             success = judge(raw, seat.id, seat.total, seat.info, self._success, self._success_return)
         except _ANYTHING as error:
-            self._fail(error, "the success function")
+            self._fail(error, "success", seat.name)
         try:
             feedback = str(seat.info.get("feedback", ""))
             _encodable(seat.name, feedback)
         except _ANYTHING as error:
-            self._fail(error, "the feedback")
+            self._fail(error, "step", seat.name)
         return Outcome(
             agent=seat.name,
             total=seat.total,
@@ -344,53 +390,104 @@ class Game:
             truncated=seat.truncated,
         )
 
-    def _fail(self, error: BaseException, where: str) -> NoReturn:
+    def _fail(self, error: BaseException, where: str, agent: str | None = None) -> NoReturn:
         """Raises the EnvError that tells one sentence: what, where in the episode, and what to do."""
+        if isinstance(error, KeyboardInterrupt):
+            raise error
         self._turns = ()
         self._tables = {}
         self._started = False
-        place = f"round {self._driver.round}, seed {self.seed}, step {len(self.history)}"
+        for seat in self._driver.seats.values():
+            info: object = seat.info
+            if not isinstance(info, Mapping):
+                kind = type(info).__name__
+                error = Breach(f"the info of {seat.name!r} is a {kind}, not a dict", "return a dict", agent=seat.name)
+                where = "step" if self._steps else "reset"
+        method = _called(error, where)
+        place = f"round {self._driver.round}, seed {self.seed}, step {self._steps}"
         if self.history:
             place += f", actions {self.history[-1]}"
-        if isinstance(error, Breach):
-            raise EnvError(f"{self.name}: {said(error)} ({place}); {error.fix}") from error
-        if isinstance(error, EnvError):
-            raise EnvError(f"{self.name}: {said(error)} ({place})") from error
-        fix = f"repair it, or try it alone with decentral envs check {self.name}"
-        frames = traceback.extract_tb(error.__traceback__)
-        line = f", {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-        what = f"{where} raised {type(error).__name__}: {said(error)}"
-        raise EnvError(f"{self.name}: {what} ({place}{line}); {fix}") from error
+        if isinstance(error, Breach | EnvError):
+            method, agent = self._teller(error.method or method), error.agent or agent
+            detail, place = said(error), f"in {method}, {place}"
+            fix = more = f"; {error.fix}" if isinstance(error, Breach) else ""
+            at = ""
+        else:
+            agent = agent or self._driver.asked(method)
+            frames = traceback.extract_tb(error.__traceback__)
+            at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+            place = f"agent {agent}, {place}" if agent else place
+            place += f", {at}" if at else ""
+            detail, fix = f"{method} raised {type(error).__name__}: {said(error)}", "; repair it"
+            more = f"{fix}, or try it alone with decentral envs check {self.name} --seed {self.seed}"
+        raise EnvError(
+            f"{self.name}: {detail} ({place}){more}",
+            detail=detail + (f" ({at})" if at else "") + fix,
+            method=method,
+            agent=agent,
+            step=self._steps,
+            seed=self.seed,
+        ) from error
+
+    def _teller(self, method: str) -> str:
+        """Returns by which method an environment tells what ``method`` means: only AEC has an ``observe``."""
+        if method == "observe" and isinstance(self._driver, ParallelDriver):
+            method = "step"
+        return "reset" if method == "step" and not self._steps else method
+
+
+def _called(error: BaseException, where: str) -> str:
+    """Returns which method of an environment raised: the first on the way there that is not of these files."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        name = frame.f_code.co_name
+        if os.path.dirname(frame.f_code.co_filename) == _HERE:
+            if isinstance(frame.f_locals.get("self"), SpaceView):  # which only shows what an environment says
+                masked = frame.f_locals.get("mask") is not None
+                where = "observe" if name == "observe" or masked else "action_space"
+        elif where == "text_view" and name in ("observe", "actions"):
+            return f"text_view.{name}"
+        else:
+            return name if name in _METHODS else where
+    return where
 
 
 def _well_formed(view: TextView, text: object, table: object) -> None:
     """Raises Breach if a view returned what no turn can be made of."""
     what = type(view).__name__
     if not isinstance(text, str):
-        raise Breach(f"{what}.observe returned a {type(text).__name__}, not a text", "return a str")
+        raise Breach(
+            f"{what}.observe returned a {type(text).__name__}, not a text", "return a str", method="text_view.observe"
+        )
     if isinstance(table, Free):
         return
     parts = [part for _, part in table.parts] if isinstance(table, Factors) else [table]
+    wrong = fix = ""
     for part in parts:
         if not (isinstance(part, Mapping) and all(isinstance(key, str) for key in part)):
-            raise Breach(
-                f"{what}.actions returned a {type(part).__name__} that is no mapping of texts to actions",
-                "return a dict whose keys are str, a Free, or Factors of such dicts",
-            )
-        if "" in part:
-            raise Breach(f"{what}.actions returned an empty text for an action", "give every action a text")
+            wrong = f"a {type(part).__name__} that is no mapping of texts to actions"
+            fix = "return a dict whose keys are str, a Free, or Factors of such dicts"
+        elif "" in part:
+            wrong, fix = "an empty text for an action", "give every action a text"
     if isinstance(table, Factors) and not (parts and all(parts)):
-        raise Breach(f"{what}.actions returned Factors with no part, or with one without choices", "leave that out")
+        wrong, fix = "Factors with no part, or with one without choices", "leave that out"
+    if wrong:
+        raise Breach(f"{what}.actions returned {wrong}", fix, method="text_view.actions")
 
 
-def _encodable(agent: str, *texts: str) -> None:
-    """Raises Breach for a text that no link and no file takes: half of a surrogate pair, as bad decoding leaves it."""
+def _encodable(agent: str, *texts: str, sources: Sequence[str | None] = (None,)) -> None:
+    """Raises Breach for a text that no link and no file takes: half of a surrogate pair, as bad decoding leaves it.
+
+    ``sources`` are the methods from which the texts come; the last holds for all further ones.
+    """
     try:
         "".join(texts).encode()
     except UnicodeEncodeError as error:
         bad = error.object[max(0, error.start - 20) : error.end]
+        first = next(i for i, end in enumerate(accumulate(map(len, texts))) if error.start < end)
         raise Breach(
-            f"a text for {agent!r} holds a lone surrogate ({bad!r})", "decode its bytes with errors='replace'"
+            f"a text for {agent!r} holds a lone surrogate ({bad!r})",
+            "decode its bytes with errors='replace'",
+            method=sources[min(first, len(sources) - 1)],
         ) from error
 
 

@@ -62,6 +62,7 @@ class SpaceView:
         self._action_space = action_space
         self._bins = bins
         self._picture = picture
+        self._offered: dict[str, spaces.Space[Any]] = {}
         self._observed: dict[str, spaces.Space[Any]] = {}
         self._texts: dict[tuple[Any, ...], str] = {}
         self._actions: dict[tuple[Any, ...], Mapping[str, Any] | Free | Factors] = {}
@@ -90,11 +91,16 @@ class SpaceView:
 
     def actions(self, agent: str, mask: Any | None) -> Mapping[str, Any] | Free | Factors:
         """Returns the legal actions. Raises EnvError if they cannot be listed or the mask does not fit the space."""
+        space = self._action_space(agent)
+        known_space = self._offered.get(agent)
+        if space is not known_space and space != known_space:  # some change it, though PettingZoo forbids that
+            self._offered[agent] = space
+            self._actions.clear()
         key = (agent, None) if mask is None else (agent, mask.tobytes()) if type(mask) is np.ndarray else None
         known = None if key is None else self._actions.get(key)
         if known is not None:
             return known
-        found = list_actions(self._action_space(agent), mask, self._bins)
+        found = list_actions(space, mask, self._bins)
         if key is not None:
             if len(self._actions) >= CACHED:
                 self._actions.clear()

@@ -171,9 +171,24 @@ def test_an_environment_that_breaks_in_step_is_a_sentence(game: str, tmp_path: P
     broken = tmp_path / "broken.py"
     broken.write_text(GAME.replace("same = float(", "raise RuntimeError('no more')\n        same = float("))
     result = call("envs", "check", f"{broken}:Pick")
-    refused(result, "fails 2 of 3 checks", "plays")
+    refused(result, "fails 2 of 4 checks", "plays")
     assert "failed" in result.stdout
     assert "no more" in " ".join(result.stdout.split())
+
+
+def test_check_takes_settings_and_prints_itself_as_it_fails_again(game: str) -> None:
+    path = Path(game.partition(":")[0])
+    path.write_text(
+        GAME.replace(
+            "    def step(self", "    def __init__(self, sound=True): self.sound = sound\n    def step(self"
+        ).replace("same = float(", "assert self.sound\n        same = float(")
+    )
+    assert call("envs", "check", game, "--seed", 3).exit_code == 0
+    changed = ("--set", "env.options.sound=false", "--set", "env.max_rounds=7")
+    result = call("envs", "check", game, *changed, "--seed", 3)
+    refused(result, f"again with: decentral envs check {game} {' '.join(changed)} --seed 3\n")
+    assert "in step, step 1, seed 3" in result.stdout
+    refused(call("envs", "check", game, "--set", "env.options.sond=1"), "'sond'", "did you mean 'sound'")
 
 
 def test_check_shows_rows_and_a_turn(game: str) -> None:

@@ -43,7 +43,18 @@ def test_what_can_be_trained_on_passes(name, capsys):
     assert list(rows(report)) == [
         "made",
         f"PettingZoo's {'api_test' if name.endswith(':env') or name == 'vault' else 'parallel_api_test'}",
-        *("plays", "legal actions", "seeded reset", "copies", "ends", "success", "tokens per turn", "fork"),
+        *(
+            "plays",
+            "legal actions",
+            "seeded reset",
+            "copies",
+            "ends",
+            "rewards",
+            "success",
+            "tokens per turn",
+            "side effects",
+            "fork",
+        ),
     ]
     assert report.turn.system
     assert report.turn.legal
@@ -121,11 +132,11 @@ def test_a_sound_walk_passes():
         (
             "unseeded",
             "seeded reset",
-            "(the observation of 'a_0' was .*|raw observations differ); draw only from a generator that",
+            "(the observation of 'a_0' was .*|the raw observation of 'a_0' is another); draw only from",
         ),
         ("nan", "plays", "the observation of 'a_0' holds NaN"),
         ("raises", "plays", "step raised OSError: off the map"),
-        ("raises", "PettingZoo's parallel_api_test", "OSError: off the map; correct the environment"),
+        ("raises", "PettingZoo's parallel_api_test", "OSError: off the map .*test_check.py:.*; correct step"),
         ("lingers", "PettingZoo's parallel_api_test", "AssertionError"),
         ("words", "legal actions", "an action has an empty text"),
         ("words", "tokens per turn", "over half of the window of 128"),
@@ -192,3 +203,44 @@ def test_what_cannot_be_made():
     assert not check_env(lambda: None).ok
     with pytest.raises(ConfigError, match="did you mean 'meet'"):
         check_env(EnvConfig(name="meat"))
+
+
+def test_a_report_reads_as_a_list_of_failures_with_their_places():
+    report = walk("words")
+    assert str(report) == repr(report)
+    assert str(report).splitlines() == [
+        "<lambda> fails 2 of 12 checks",
+        "  legal actions: an action has an empty text; give every action a text",
+        "    in text_view.actions, agent a_0, step 0, seed 0",
+        "  tokens per turn: 301 in the middle, 304 at most, over half of the window of 128; give the environment a "
+        "shorter text_view",
+        "    in text_view.observe, agent a_0, step 0, seed 0",
+    ]
+    assert [row.name for row in report.failures] == ["legal actions", "tokens per turn"]
+    assert report.seed == 0
+    sound = walk()
+    assert sound.seed is None
+    assert str(sound).splitlines()[:2] == [
+        "<lambda> passes 12 checks",
+        "  made: Parallel, all agents at once; agents a_0, a_1",
+    ]
+
+
+def test_a_bare_assertion_of_pettingzoo_is_known_by_its_call():
+    found = rows(check_env(lambda: Walk("lingers"), seed=4))["PettingZoo's parallel_api_test"]
+    assert (found.method, found.agent, found.step, found.seed) == ("step", None, 6, 4)
+
+
+def test_every_copy_is_closed():
+    opened, closed = [], []
+
+    class Door(Walk):
+        def __init__(self):
+            super().__init__()
+            opened.append(self)
+
+        def close(self):
+            closed.append(self)
+
+    assert check_env(Door).ok
+    assert closed == opened

