@@ -51,9 +51,49 @@ def won(env: Any, agent: str, total: float) -> float:
 
 
 _WON = "decentral.bench.learning:won"
-_LR: dict[str, Any] = {"lr": 1e-3, "kl": 1e-4}
+_SHORT = {"lr": 1e-3, "kl": 1e-4}
+"""Episodes of a few turns, whose reward comes last."""
+_LONG = {"lr": 4e-4, "kl": 0.03, "window": 1024}
+"""Episodes of many turns, few of which are played in the time: smaller steps, and an anchor that keeps them trying."""
 TASKS: dict[str, Task] = {
-    "tictactoe": Task(({"env": "classic/tictactoe_v3", "agent": _LR | {"past": 0.25}, "iterations": 200},), _WON),
+    "tictactoe": Task(
+        (
+            {
+                "env": "classic/tictactoe_v3",
+                "agent": _SHORT,
+                "agents": {"player_2": {"kind": "random"}},
+                "iterations": 150,
+            },
+        ),
+        _WON,
+    ),
+    "tictactoe, self-play": Task(
+        ({"env": "classic/tictactoe_v3", "agent": _SHORT | {"past": 0.25}, "iterations": 150},), _WON
+    ),
+    "leduc, self-play": Task(({"env": "openspiel/leduc_poker", "agent": _SHORT | {"past": 0.25}, "iterations": 80},)),
+    "tiny hanabi": Task(({"env": "openspiel/tiny_hanabi", "agent": _SHORT | {"lr": 5e-4}, "iterations": 60},)),
+    "box pushing": Task(
+        (
+            {
+                "env": "openspiel/coop_box_pushing",
+                "agent": _LONG | {"discount": 0.95, "window": 512},
+                "iterations": 15,
+                "groups": 2,
+                "eval_episodes": 16,
+            },
+        )
+    ),
+    "spread": Task(
+        (
+            {
+                "env": "mpe2/simple_spread_v3",
+                "agent": _LONG | {"discount": 0.7},
+                "iterations": 36,
+                "groups": 4,
+                "eval_episodes": 16,
+            },
+        )
+    ),
 }
 QUICK: dict[str, Any] = {"iterations": 1, "groups": 2, "group": 4, "eval_episodes": 4, "engine": "inline"}
 
