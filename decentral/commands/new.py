@@ -19,7 +19,7 @@ group = new_group()
 def new_command(
     folder: Annotated[Path, typer.Argument(metavar="NAME", help="Folder to make; its name becomes the game's.")],
 ) -> None:
-    """Start a project of your own: a small game that trains at once, with a config, tests and a notebook.
+    """Start a project of your own: a small game that trains at once.
 
     decentral new my_game
     """
