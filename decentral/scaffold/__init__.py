@@ -50,7 +50,7 @@ def create(folder: Path) -> list[str]:
     All of it or nothing: what stops the writing, an interrupt too, takes away what was written. Raises ConfigError for
     a name that will not do or a folder that is not empty, RunError if it cannot be written.
     """
-    project = files(module_name(folder.name))
+    project = files(module_name(folder.name or str(folder)))
     try:
         if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
             raise ConfigError(f"{str(folder)!r} is there already and not an empty folder: give another name")

@@ -100,6 +100,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
         assert result.exit_code == 2
         assert result.stderr.startswith(f"error: cannot write {str(folder)!r}: ")
     assert os.listdir(tmp_path) == ["file"]
+    assert "'.' cannot name a Python module" in CliRunner().invoke(app, ["new", "."]).stderr
 
 
 def test_the_command_says_what_it_made_and_what_to_type_next(tmp_path: Path) -> None:
