@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbclient import NotebookClient
+
+from decentral.envs.names import suites
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -37,7 +40,26 @@ def test_the_environment_of_ones_own_trains(tmp_path: Path) -> None:
     assert "report:" in out
 
 
-@pytest.mark.parametrize("name", ["study_a_run.ipynb", "why_drafts_are_accepted.ipynb"])
+def test_the_gallery_shows_every_suite_and_trains_on_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, as if one suite were not installed."""
+    monkeypatch.delitem(sys.modules, "decentral.envs.adapters.mpe2", raising=False)
+    monkeypatch.setitem(sys.modules, "mpe2", None)
+    monkeypatch.setattr(sys, "argv", ["gallery.py", "classic/leduc_holdem_v4", str(tmp_path / "run"), "1"])
+    runpy.run_path(str(EXAMPLES / "gallery.py"), run_name="__main__")
+    shown, training = capsys.readouterr().out.split("training on classic/leduc_holdem_v4")
+    parts = {part.splitlines()[0].partition("/")[0]: part for part in shown.strip().split("\n\n")}
+    assert parts.keys() == set(suites())
+    for suite, part in parts.items():
+        ending = "pip install 'decentral[suites]'" if "skipped" in part else "turns in an episode"
+        assert part.endswith(ending), suite
+    assert "skipped" in parts["mpe2"]
+    assert "at random" in parts["classic"]
+    assert "report.html" in training
+
+
+@pytest.mark.parametrize("name", ["study_a_run.ipynb", "why_drafts_are_accepted.ipynb", "your_environment.ipynb"])
 def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
     notebook = nbformat.read(EXAMPLES / name, as_version=4)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()

@@ -64,6 +64,7 @@ def test_the_wheel_holds_the_types_and_a_small_model_and_one_package(wheel: Path
     with zipfile.ZipFile(wheel) as file:
         sizes = {info.filename: info.file_size for info in file.infolist()}
     assert "decentral/py.typed" in sizes
+    assert "decentral/scaffold/my_game/my_game.ipynb" in sizes
     pocket = {name: size for name, size in sizes.items() if name.startswith("decentral/agents/pocket/")}
     assert {"model.safetensors", "tokenizer.json", "README.md"} <= {Path(name).name for name in pocket}
     assert 1_000_000 < sum(pocket.values()) < 8_000_000

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 __all__ = ["app"]
 
-from decentral.commands import benches, environments, models, processes, runs
+from decentral.commands import benches, environments, models, new, processes, runs
 from decentral.commands.root import app
 
+app.add_typer(new.group)
 app.add_typer(runs.group)
 app.add_typer(environments.group, name="envs")
 app.add_typer(benches.group, name="bench")
