@@ -48,6 +48,15 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "each by this factor less per turn, which learns faster where rewards come all along a long episode"
         ),
     ] = None
+    uniform_steps: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="optimiser steps of the first update, which then makes legal actions equally likely instead of "
+            "learning from rewards: a model that prefers some words would not try the others, and pocket knows the "
+            "words of the built-in games only",
+        ),
+    ] = 0
     temperature: Annotated[
         float, Meta(gt=0, lt=1e6, description="divides the logits, in play and in training alike")
     ] = 1.0

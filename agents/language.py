@@ -93,7 +93,11 @@ class LanguageAgent:
         due = (self._phase.iteration + 1) % self.config.update_every == 0
         if self._learner and self._phase.kind == "train" and due:
             started = time.perf_counter()
-            figures |= self._learner.step([self._plays[episode] for episode in sorted(self._plays)])
+            plays = [self._plays[episode] for episode in sorted(self._plays)]
+            if self.config.uniform_steps and self._learner.updates == 0:
+                figures |= self._learner.level(plays, self.config.uniform_steps)
+            else:
+                figures |= self._learner.step(plays)
             if self._past:
                 self._past.keep(self._learner.updates, self.policy.trained())
             if self._watch:

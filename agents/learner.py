@@ -98,24 +98,50 @@ class Learner:
             total["ratio_mean"] += drift.exp().sum().item()
             total["clip_fraction"] += ((drift.exp() - 1).abs() > _CLIP).sum().item()
             total["drift"] += drift.abs().sum().item()
-        norm = torch.nn.utils.clip_grad_norm_(list(self._trained.values()), config.clip)
+        rate = rate_at(self._lr, self.updates)
+        norm = self._move()
+        self.updates += 1
+        spread = [np.ptp(arrays.returns[arrays.groups == g]) for g in np.unique(arrays.groups)]
+        return {
+            **{name: value / count for name, value in total.items()},
+            "grad_norm": norm,
+            "lr": rate,
+            "degenerate_groups": float(np.mean([s == 0 for s in spread])),
+        }
+
+    def level(self, plays: Sequence[Play], steps: int) -> Metrics:
+        """Makes an update of several steps by which all that legal actions allow becomes equally likely.
+
+        Rewards play no part in it. Returns how far the policy was from that before the first and before the last step,
+        in nats a choice; nothing if there was no choice.
+        """
+        chunks = [chunk for play in plays for chunk in play.stream.chunks]
+        batches = pack([needed(chunk) for chunk in chunks], self._tokens)
+        found = []
+        for number in range(steps if batches else 0):
+            part = [chunks[i] for i in batches[number % len(batches)]]
+            uneven = score(self._policy.forward, part, self._config.temperature, self._policy.device).uneven.mean()
+            self._optimiser.zero_grad(set_to_none=True)
+            uneven.backward()  # type: ignore[no-untyped-call]
+            self._move()
+            found.append(uneven.item())
+        if not found:
+            return {}
+        self.updates += 1
+        return {"uneven_first": found[0], "uneven_last": found[-1]}
+
+    def _move(self) -> float:
+        """Makes an optimiser step and returns the gradient's norm. Raises ModelError where that is not finite."""
+        norm = torch.nn.utils.clip_grad_norm_(list(self._trained.values()), self._config.clip)
         if not torch.isfinite(norm):
             raise ModelError(
                 f"the gradient of update {self.updates} is {norm.item()}, so the step was not made; resume from the "
                 "last checkpoint with a lower lr, or in float32"
             )
-        rate = rate_at(self._lr, self.updates)
         for group in self._optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate_at(self._lr, self.updates)
         self._optimiser.step()
-        self.updates += 1
-        spread = [np.ptp(arrays.returns[arrays.groups == g]) for g in np.unique(arrays.groups)]
-        return {
-            **{name: value / count for name, value in total.items()},
-            "grad_norm": norm.item(),
-            "lr": rate,
-            "degenerate_groups": float(np.mean([s == 0 for s in spread])),
-        }
+        return float(norm.item())
 
     def save(self, folder: Path) -> None:
         """Writes the trained weights and the optimiser's moments as safetensors."""

@@ -28,6 +28,8 @@ class Scores:
 
     logp: Tensor
     entropy: Tensor
+    uneven: Tensor
+    """Kullback-Leibler divergence of the policy from equally likely tokens, in nats; 0 in free text."""
 
 
 def pack(lengths: Sequence[int], most: int) -> list[list[int]]:
@@ -74,7 +76,7 @@ def score(forward: Forward, chunks: Sequence[Chunk], temperature: float, device:
     flat = logits[torch.tensor(rows, device=device), torch.tensor(at, device=device)]
     tokens = torch.tensor([chunks[r].ids[c.at] for r, c in zip(rows, choices)], device=device)
     logp = flat.new_zeros(len(choices), dtype=torch.float32)
-    nats = torch.zeros_like(logp)
+    nats, uneven = torch.zeros_like(logp), torch.zeros_like(logp)
     for free in (False, True):
         some = torch.tensor([i for i, c in enumerate(choices) if (c.allowed is None) == free], device=device).long()
         if len(some) == 0:
@@ -83,4 +85,8 @@ def score(forward: Forward, chunks: Sequence[Chunk], temperature: float, device:
         column = tokens[some] if allowed is None else (allowed == tokens[some, None]).long().argmax(-1)
         logp = logp.index_put((some,), table.gather(1, column[:, None])[:, 0])
         nats = nats.index_put((some,), entropy(table))
-    return Scores(logp, nats)
+        if allowed is not None:
+            count = (allowed >= 0).sum(-1)
+            mean = table.masked_fill(allowed < 0, 0.0).sum(-1) / count
+            uneven = uneven.index_put((some,), -mean - count.log())
+    return Scores(logp, nats, uneven)

@@ -198,3 +198,20 @@ def test_each_turn_is_credited_with_the_reward_that_followed_it(tiny: Path, monk
     mind.end([Ended(1, 0, Outcome("bob", 7.0, 2, reward=5.0)), Ended(0, 0, Outcome("bob", 4.0, 3, reward=3.0))])
     mind.update()
     assert seen == [[2.0, -1.0, 3.0], [2.0, 5.0]]
+
+
+def test_the_first_update_may_make_all_legal_actions_equally_likely(tiny: Path) -> None:
+    """A model that would never go south tries it as often as all else after it, whatever paid."""
+    mind = agent(tiny, uniform_steps=40, lr=3e-3, kl=0.0)
+    with torch.no_grad():
+        never = mind.policy.format.choice("south")[0]
+        mind.policy.model.get_input_embeddings().weight[never] *= -4
+    figures = iterate(mind, 0)
+    assert figures["uneven_last"] < 0.05 < figures["uneven_first"]
+    assert "loss" not in figures
+    assert mind.updates == 1
+    mind.begin(Phase("eval", 1))
+    turn = Turn("bob", 0, "you red", LEGAL, system="you are bob")
+    actions = mind.act([Request(e, 0, turn) for e in range(300)])
+    assert all(actions.count(action) > 60 for action in LEGAL)
+    assert "loss" in iterate(mind, 1), "the next one learns from rewards"
