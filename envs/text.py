@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["SpaceView", "TextView", "describe", "has_nan"]
 
 from collections.abc import Callable, Mapping
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -137,7 +137,9 @@ def describe(value: Any, space: spaces.Space[Any] | None = None, picture: Pictur
 def has_nan(value: Any) -> bool:
     """Says whether a number anywhere in an observation is not a number."""
     if type(value) is np.ndarray:
-        return value.dtype.kind in "fc" and bool(np.isnan(value).any())
+        if value.dtype.kind == "f":  # a sum of squares is not a number only if one of them is not
+            return isnan(np.vdot(value, value))
+        return value.dtype.kind == "c" and bool(np.isnan(value).any())
     if isinstance(value, float | np.floating):
         return bool(value != value)
     if isinstance(value, Mapping):

@@ -131,7 +131,11 @@ def _hanabi_score(raw: Any, seat: int) -> float:
 
 
 def _words(raw: Any) -> Words:
-    return Words(raw.hanabi_env._env)
+    """Returns the words of the game that is under hanabi, made once."""
+    if not hasattr(raw, "words"):
+        raw.words = Words(raw.hanabi_env._env)
+    words: Words = raw.words
+    return words
 
 
 def _hand(raw: Any, seat: int) -> dict[str, Any]:

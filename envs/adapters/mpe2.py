@@ -31,7 +31,7 @@ def env(id: str, **options: Any) -> Any:
     if options.get("continuous_actions"):
         raise ConfigError(f"{id!r} with continuous_actions has no list of actions; leave it out")
     made = importlib.import_module(f"mpe2.{id}").parallel_env(**options)
-    raw = made.unwrapped
+    raw = made.aec_env = made.unwrapped  # without wrappers, through which every attribute is asked for: we keep order
     raw.text_view = ParticleView(raw, game.layout)
     raw.instructions = f"You are {{}}. {game.told}".format
     if game.success:

@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["GAMES", "Part"]
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,12 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def _way(vector: Sequence[float]) -> str:
     """Returns a vector in tenths, such as ``3 left 12 up``; nothing if it is that short."""
-    x, y = (round(10 * number) for number in vector)
+    x, y = vector
+    return _tenths(round(10 * x), round(10 * y))
+
+
+@lru_cache(maxsize=2**14)
+def _tenths(x: int, y: int) -> str:
     along, across = f"{abs(y)} {'up' if y > 0 else 'down'}", f"{abs(x)} {'right' if x > 0 else 'left'}"
     return " ".join(part for part, size in ((across, x), (along, y)) if size)
 
@@ -47,7 +52,7 @@ def _yes(numbers: list[float]) -> str:
 
 def _which(names: Sequence[str], numbers: list[float]) -> str:
     """Reads a colour or message by its largest number; silence is all zeros."""
-    return names[int(np.argmax(numbers))] if any(numbers) else ""
+    return names[numbers.index(max(numbers))] if any(numbers) else ""
 
 
 def _heard(world: Any, name: str = "hears") -> Part:

@@ -38,6 +38,9 @@ class Words:
         self._blind = kind.information == kind.Information.ONE_SHOT
         self._observes = kind.provides_observation_string and kind.short_name not in _TOLD_MORE
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Words:
+        return self
+
     def observe(self, state: Any, player: int) -> str:
         """Returns what ``player`` may know of a state."""
         if self._blind:
