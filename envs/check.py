@@ -5,7 +5,7 @@ Knows no model: whoever asks for the tokens of a turn passes a function that cou
 
 from __future__ import annotations
 
-__all__ = ["Report", "Row", "check_env"]
+__all__ = ["Report", "Row", "check_env", "turn_tokens"]
 
 import contextlib
 import io
@@ -21,7 +21,7 @@ from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
 from decentral.envs.config import EnvConfig
-from decentral.envs.fork import prove_fork
+from decentral.envs.fork import Forkable, prove_fork
 from decentral.envs.game import Game
 from decentral.envs.images import is_image
 from decentral.envs.names import make
@@ -52,6 +52,7 @@ class Report(msgspec.Struct, frozen=True):
     name: str
     rows: tuple[Row, ...]
     turn: Turn | None = None
+    fork: Forkable | None = None
 
     @property
     def ok(self) -> bool:
@@ -79,6 +80,7 @@ def check_env(
     maker: Make = partial(make, config, factory)
     rows: list[Row] = []
     turn: Turn | None = None
+    fork: Forkable | None = None
     try:
         game = maker()
         rows.append(Row("made", True, _kind(game)))
@@ -93,10 +95,11 @@ def check_env(
             rows.append(_tokens(traces, count, window))
         if encode is not None:
             rows.append(_encodings(traces, encode))
-        rows.append(_fork(maker, seed))
+        fork = prove_fork(maker, seed)
+        rows.append(_fork(fork))
     except EnvError as error:
         rows.append(Row("plays" if rows else "made", False, str(error)))
-    return Report(config.name, tuple(rows), turn)
+    return Report(config.name, tuple(rows), turn, fork)
 
 
 def _kind(game: Game) -> str:
@@ -240,14 +243,15 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(part)
 
 
+def turn_tokens(turn: Turn, count: Callable[[str], int]) -> int:
+    """Returns what a turn adds to an agent's stream at most: all that it reads, and its longest action."""
+    read = sum(map(count, (turn.system, turn.feedback, turn.observation)))
+    return read + max(map(count, turn.legal), default=turn.free)
+
+
 def _tokens(traces: list[Trace], count: Callable[[str], int], window: int | None) -> Row:
-    """Counts what one turn adds to an agent's stream: all that it reads, and its longest action."""
     name = "tokens per turn"
-    sizes = sorted(
-        sum(map(count, (turn.system, turn.feedback, turn.observation))) + max(map(count, turn.legal), default=turn.free)
-        for trace in traces
-        for turn in trace.turns
-    )
+    sizes = sorted(turn_tokens(turn, count) for trace in traces for turn in trace.turns)
     if not sizes:
         return Row(name, True, "there are no turns")
     detail = f"{sizes[len(sizes) // 2]} in the middle, {sizes[-1]} at most"
@@ -269,8 +273,7 @@ def _encodings(traces: list[Trace], encode: Callable[[tuple[str, ...]], object])
     return Row("encodings", True, "the model's tokens tell all actions of a turn apart")
 
 
-def _fork(maker: Make, seed: int) -> Row:
-    proof = prove_fork(maker, seed)
+def _fork(proof: Forkable) -> Row:
     if proof.method is None:
         return Row("fork", True, f"not possible, so there are no branches: {proof.why}")
     return Row("fork", True, f"by {proof.method}: {proof.why}")

@@ -24,8 +24,8 @@ from decentral.envs.names import resolve
 
 Draw = Callable[[], float]
 """The next of some prepared random numbers in [0, 1)."""
-Script = Sequence[str]
-"""The answers of an episode, in order."""
+Script = Sequence[tuple[str, str]]
+"""The answers of an episode, in order: as our view takes them, and as the environment itself does."""
 
 
 class Raw(NamedTuple):
@@ -188,7 +188,7 @@ def _arena(
         np.random.seed(inner)
         env = textarena.make(id)
         env.reset(num_players=players, seed=inner)
-        for answer in scripts[seed]:
+        for _, answer in scripts[seed]:
             env.get_observation()
             steps += 1
             if env.step(answer)[0]:

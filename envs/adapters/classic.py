@@ -31,7 +31,7 @@ def env(id: str, **options: Any) -> Any:
     view = raw.text_view = ClassicView(raw, game)
     raw.instructions = view.instructions
     if game.success:
-        raw.success = view.success
+        raw.success, raw.success_rule = view.success, game.rule
     if game.cards:
         raw._scale_rewards = view.pay
     return made

@@ -82,6 +82,8 @@ class ForagingView:
 class Foraging(Team):
     """The game. An episode in which food is left over is truncated: the environment itself calls it terminated."""
 
+    success_rule = "share of the food loaded, by level"
+
     def __init__(self, env: Any) -> None:
         super().__init__(env)
         raw = self.raw

@@ -35,6 +35,7 @@ def env(id: str, **options: Any) -> Any:
     raw.text_view = ParticleView(raw, game.layout)
     raw.instructions = f"You are {{}}. {game.told}".format
     if game.success:
+        raw.success_rule = game.rule
         raw.success = partial(game.success, raw)  # a partial, since copies of the environment then ask the copy
     if raw.render_mode is None:  # two megabytes that nothing is drawn on, and a font that cannot be copied
         raw.screen = raw.game_font = None

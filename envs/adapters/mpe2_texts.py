@@ -212,38 +212,59 @@ class Game(NamedTuple):
     told: str
     success: Callable[[Any, str], float | None] | None = None
     """(environment at the end, agent) -> in [0, 1], or None where it does not say."""
+    rule: str = ""
+    """What that is, in a few words."""
 
+
+THERE = "share of agents on their mark"
+NEARER = "nearer to the goal at the end"
 
 GAMES = {
-    "simple_v3": Game(_simple, "Go to a and stay there.", _there),
-    "simple_spread_v3": Game(_spread, "Together stand on all marks, one agent each, and do not bump.", _covered),
+    "simple_v3": Game(_simple, "Go to a and stay there.", _there, THERE),
+    "simple_spread_v3": Game(
+        _spread, "Together stand on all marks, one agent each, and do not bump.", _covered, "share of marks covered"
+    ),
     "simple_adversary_v3": Game(
-        _adversary, "Agents know the goal and win if one of them ends nearer to it than the adversary.", _nearer
+        _adversary, "Agents know the goal and win if one of them ends nearer to it than the adversary.", _nearer, NEARER
     ),
     "simple_push_v3": Game(
-        _push, "Agent and adversary may push each other: who ends nearer to the goal wins; the agent knows it.", _nearer
+        _push,
+        "Agent and adversary may push each other: who ends nearer to the goal wins; the agent knows it.",
+        _nearer,
+        NEARER,
     ),
     "simple_crypto_v3": Game(
         _crypto,
         "Alice tells bob the secret; eve hears it all but not their key. Bob must say the secret, eve too; if she "
         "cannot, alice and bob win.",
         _decoded,
+        "who says the secret last; alice and bob only if eve does not",
     ),
     "simple_reference_v3": Game(
-        _reference, "Both must stand on a colour that only the other knows: say it, and go where you are told.", _there
+        _reference,
+        "Both must stand on a colour that only the other knows: say it, and go where you are told.",
+        _there,
+        THERE,
     ),
     "simple_speaker_listener_v4": Game(
-        _speaker, "The speaker tells the listener by numbers on which colour it must stand.", _there
+        _speaker, "The speaker tells the listener by numbers on which colour it must stand.", _there, THERE
     ),
     "simple_tag_v3": Game(
-        _tag, "Adversaries (adv) touch agents as often as they can; agents flee, and stay near the centre.", _caught
+        _tag,
+        "Adversaries (adv) touch agents as often as they can; agents flee, and stay near the centre.",
+        _caught,
+        "all caught at once, where that ends it",
     ),
     "simple_world_comm_v3": Game(
         _world,
         "Adversaries (adv) touch agents as often as they can, forests hide who is in them; agents flee and touch food.",
     ),
-    "simple_formation_v1": Game(_shape, "Together stand evenly on a circle of radius 5 around a.", _formed),
-    "simple_line_v1": Game(_shape, "Together stand evenly on the line from a to b, its ends too.", _formed),
+    "simple_formation_v1": Game(
+        _shape, "Together stand evenly on a circle of radius 5 around a.", _formed, "share of agents in place"
+    ),
+    "simple_line_v1": Game(
+        _shape, "Together stand evenly on the line from a to b, its ends too.", _formed, "share of agents in place"
+    ),
     "collect_treasure_v1": Game(
         _treasure,
         "Collectors touch a treasure to take it, and bring it to the deposit of its kind. All share the score.",

@@ -11,7 +11,7 @@ __all__ = ["env"]
 
 import copy
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,7 @@ class Table:
         self.state = game.new_initial_state()
         self.random = random.Random()
         self.returns = [0.0] * game.num_players()
+        self.success_rule, self._success = _judge(game)
         self._stepwise = kind.reward_model == kind.RewardModel.REWARDS
         size = game.num_distinct_actions()
         self._action_spaces = {agent: spaces.Discrete(size) for agent in self.possible_agents}
@@ -120,13 +121,7 @@ class Table:
 
         Where all share one score it is the share of the best one; elsewhere there is none.
         """
-        kind, total = self.game.get_type(), self.returns[self.players[agent]]
-        if kind.utility == kind.Utility.ZERO_SUM:
-            return 0.5 if total == 0 else float(total > 0)
-        best = _UTMOST.get(kind.short_name, self.game.max_utility())
-        if best > 0 and (kind.utility == kind.Utility.IDENTICAL or kind.short_name in _SHARED):
-            return float(min(max(total / best, 0.0), 1.0))
-        return None
+        return self._success(self.returns[self.players[agent]])
 
     def look(self, agent: str) -> dict[str, Any]:
         """Returns the agent's observation; when all is over there is nothing left to say."""
@@ -224,6 +219,17 @@ class Moves(Table, ParallelEnv):  # type: ignore[misc]
             self.agents = []
         infos: dict[str, dict[str, Any]] = {agent: {} for agent in every}
         return looks, self.earn(), dict.fromkeys(every, over), dict.fromkeys(every, False), infos
+
+
+def _judge(game: Any) -> tuple[str, Callable[[float], float | None]]:
+    """Returns in a few words what a success is, and what makes one of a return."""
+    kind = game.get_type()
+    if kind.utility == kind.Utility.ZERO_SUM:
+        return "win 1, draw 0.5, loss 0", lambda total: 0.5 if total == 0 else float(total > 0)
+    best = _UTMOST.get(kind.short_name, game.max_utility())
+    if best > 0 and (kind.utility == kind.Utility.IDENTICAL or kind.short_name in _SHARED):
+        return "share of the best score", lambda total: float(min(max(total / best, 0.0), 1.0))
+    return "", lambda total: None
 
 
 def _load(id: str, options: dict[str, Any]) -> Any:
