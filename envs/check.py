@@ -23,7 +23,7 @@ from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 from decentral.envs.config import EnvConfig
 from decentral.envs.fork import Forkable, prove_fork
 from decentral.envs.game import Game
-from decentral.envs.images import is_image
+from decentral.envs.images import as_image
 from decentral.envs.names import make
 from decentral.envs.text import SpaceView
 from decentral.envs.trace import Beside, Trace, difference, play
@@ -226,7 +226,9 @@ def _success(traces: list[Trace]) -> Row:
 
 def _images(game: Game) -> list[Row]:
     """Says what is lost where the default view reads images."""
-    found = [value for seen in game.observations().values() for value in _leaves(seen) if is_image(value)]
+    known = {str(agent): game.env.observation_space(agent) for agent in getattr(game.env, "possible_agents", ())}
+    every = [leaf for name, seen in game.observations().items() for leaf in _leaves(seen, known.get(name))]
+    found = [image for value, space in every if (image := as_image(value, space)) is not None]
     if not found or type(game.view) is not SpaceView:
         return []
     height, width = found[0].shape[:2]
@@ -234,13 +236,20 @@ def _images(game: Game) -> list[Row]:
     return [Row("images", True, what + "env.view or env.picture names a better reader")]
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else None
-    if parts is None:
-        yield value
+def _leaves(value: Any, space: Any) -> Iterator[tuple[Any, Any]]:
+    """Yields every part that has no parts, with its space, as far as that is known."""
+    if isinstance(value, Mapping):
+        parts = [
+            (part, space.spaces.get(key) if isinstance(space, spaces.Dict) else None) for key, part in value.items()
+        ]
+    elif isinstance(value, tuple | list):
+        inner = space.spaces if isinstance(space, spaces.Tuple) else (None,) * len(value)
+        parts = list(zip(value, inner))
     else:
-        for part in parts:
-            yield from _leaves(part)
+        yield value, space
+        return
+    for part in parts:
+        yield from _leaves(*part)
 
 
 def turn_tokens(turn: Turn, count: Callable[[str], int]) -> int:

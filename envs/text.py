@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from decentral.envs.actions import Factors, Free, list_actions
-from decentral.envs.images import Picture, colour_grid, is_image
+from decentral.envs.images import Picture, as_image, colour_grid
 from decentral.errors import EnvError
 
 MOST_NUMBERS = 64
@@ -80,7 +80,7 @@ class SpaceView:
         )
         if not small:
             return describe(observation, space, self._picture)
-        key = (observation.dtype.char, observation.shape, observation.tobytes())
+        key = (agent, observation.dtype.char, observation.shape, observation.tobytes())
         text = self._texts.get(key)
         if text is None:
             if len(self._texts) >= CACHED:
@@ -112,8 +112,8 @@ def describe(value: Any, space: spaces.Space[Any] | None = None, picture: Pictur
     """
     if isinstance(value, str):
         return value
-    if is_image(value):
-        return picture(value)
+    if (image := as_image(value, space)) is not None:
+        return picture(image)
     if isinstance(value, np.ndarray):
         return _array(value, space)
     if isinstance(value, bool | int | np.integer | np.bool_):
