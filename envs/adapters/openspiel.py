@@ -19,9 +19,8 @@ import pyspiel
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
-from decentral.envs.actions import MOST_ACTIONS
 from decentral.envs.adapters.openspiel_texts import CHARACTERS, Words
-from decentral.errors import ConfigError, EnvError, said, suggest
+from decentral.errors import ConfigError, said, suggest
 
 LARGEST = 100_000
 """An action mask is not made longer than this."""
@@ -56,16 +55,8 @@ class SpielView:
 
     def actions(self, agent: str, mask: Any) -> Mapping[str, int]:
         """Returns the legal actions; where pyspiel gives two one text, their numbers tell them apart."""
-        table = self.table
-        legal = mask.nonzero()[0].tolist()
-        if len(legal) > MOST_ACTIONS:
-            raise EnvError(
-                f"{agent} has {len(legal)} legal actions, more than {MOST_ACTIONS} to list; make the game smaller"
-            )
-        texts = [table.words.action(table.state, table.players[agent], action) for action in legal]
-        if len(set(texts)) < len(texts):
-            texts = [f"{text} {action}" if texts.count(text) > 1 else text for text, action in zip(texts, legal)]
-        return dict(zip(texts, legal))
+        table, player = self.table, self.table.players[agent]
+        return table.words.actions(table.state, player, mask)
 
 
 class Table:
