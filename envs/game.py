@@ -145,8 +145,11 @@ class Game:
 
     def _wanted(self, name: str) -> tuple[str, Mapping[str, Any]] | None:
         """Returns the name and the choices of the part that an agent must choose next, if any is left."""
-        table, done = self._tables[name], len(self._parts[name])
-        return table.parts[done] if isinstance(table, Factors) and done < len(table.parts) else None
+        table = self._tables[name]
+        if not isinstance(table, Factors):
+            return None
+        done = len(self._parts[name])
+        return table.parts[done] if done < len(table.parts) else None
 
     def _whole(self, name: str) -> Any:
         """Returns the raw action that an agent has chosen."""
@@ -159,8 +162,7 @@ class Game:
         if isinstance(table, Free):
             return self._fit(name, text)
         wanted = self._wanted(name)
-        options = wanted[1] if wanted else table
-        assert isinstance(options, Mapping)
+        options: Any = wanted[1] if wanted else table
         action = options.get(text, _ILLEGAL)
         if action is _ILLEGAL:
             raise EnvError(f"{self.name}: {text!r} of {name!r} is not among its legal actions {list(options)}")
@@ -269,7 +271,9 @@ class Game:
         if not isinstance(text, str):
             raise Breach(f"{type(view).__name__}.observe returned a {type(text).__name__}, not a text", "return a str")
         table = view.actions(name, mask)
-        self._examine(seat, table, mask)
+        if not self._sound.has(name, table, mask):
+            self._examine(seat, table, mask)
+            self._sound.add(name, table, mask)
         self._tables[name] = table
         system = self._system(seat) if seat.turns == 0 else ""
         feedback = str(info.get("feedback", ""))
@@ -289,9 +293,7 @@ class Game:
         return f"You are {seat.name}." if self._instructions is None else str(self._instructions(seat.id))
 
     def _examine(self, seat: Seat, table: object, mask: Any | None) -> None:
-        """Raises Breach if a view's actions make no turn; what is the same as before was found sound."""
-        if self._sound.has(seat.name, table, mask):
-            return
+        """Raises Breach if a view's actions make no turn."""
         foreign = type(self.view) is not SpaceView
         if foreign:
             _well_formed(self.view, table)
@@ -299,7 +301,6 @@ class Game:
         _encodable(seat.name, *(word for part in parts for word in (part[0], *part[1])))
         if foreign and isinstance(table, Mapping) and table:
             self._distinct(seat, table, mask)
-        self._sound.add(seat.name, table, mask)
 
     def _distinct(self, seat: Seat, table: Mapping[str, Any], mask: Any | None) -> None:
         """Raises Breach if a view's actions are not just the legal ones: a mapping hides two with one text."""

@@ -147,7 +147,7 @@ def _tuple(env: Any, seeds: Sequence[int], draw: Draw, _: object) -> int:
             else:
                 joint = tuple(int(draw() * size) for size in sizes)
             _, _, terminated, truncated, _ = env.step(joint)
-            over = bool(np.any(terminated) or np.any(truncated))
+            over = terminated or truncated
             steps += 1
     return steps
 

@@ -56,18 +56,18 @@ class ForagingView:
 
     def observe(self, agent: str, observation: npt.NDArray[np.float32]) -> str:
         """Returns the agent's level, then what it sees."""
-        numbers, others = observation.astype(int).tolist(), self.others[agent]
+        numbers, others = observation.tolist(), self.others[agent]
         players = self._near(numbers, others)
         if len(players) < len(others):  # the array says who is who only by order, so not where somebody is left out
             players = self._near(numbers, self.strangers)
-        you = f"you {numbers[self.me + 2]}" if self.leveled else "you"
+        you = f"you {int(numbers[self.me + 2])}" if self.leveled else "you"
         return "; ".join([you, *self._near(numbers, self.foods), *players])
 
     def actions(self, agent: str, mask: npt.NDArray[np.int8] | None) -> Mapping[str, int]:
         """Returns the actions that would not come to the same as stay."""
         return _table(None if mask is None else mask.tobytes())
 
-    def _near(self, numbers: list[int], things: list[Thing]) -> list[str]:
+    def _near(self, numbers: list[float], things: list[Thing]) -> list[str]:
         """Returns what of some things is in sight."""
         # near the top and the left, the array shows players up to twice the sight away, but food not
         me, sight, seen = self.me, self.sight, []
@@ -131,9 +131,9 @@ def _table(mask: bytes | None) -> Mapping[str, int]:
 
 
 @lru_cache(maxsize=2**14)
-def _seen(name: str, level: int | None, down: int, right: int) -> str:
-    """Returns for example ``food 1 at 2 down 3 left``."""
-    along = f"{abs(down)} {'down' if down > 0 else 'up'}" if down else ""
-    across = f"{abs(right)} {'right' if right > 0 else 'left'}" if right else ""
-    named = name if level is None else f"{name} {level}"
+def _seen(name: str, level: float | None, down: float, right: float) -> str:
+    """Returns for example ``food 1 at 2 down 3 left``; all numbers are whole."""
+    along = f"{abs(int(down))} {'down' if down > 0 else 'up'}" if down else ""
+    across = f"{abs(int(right))} {'right' if right > 0 else 'left'}" if right else ""
+    named = name if level is None else f"{name} {int(level)}"
     return f"{named} at {' '.join(part for part in (along, across) if part) or 'here'}"
