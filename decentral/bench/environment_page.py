@@ -13,10 +13,11 @@ from typing import Any
 RESULTS = Path("docs/results/environments.json")
 _OPENING = """# Environments
 
-Measured by `decentral bench environments` ([`environments.json`](results/environments.json)); this page is made from it.
+Measured by `decentral bench environments` ([`environments.json`](results/environments.json)), from which this page is
+made.
 
-- **turn**: tokens that one turn adds to an agent's stream, all that it reads and its longest action, by the tokenizer of
-  `pocket`: median and largest of three episodes of random play. **actions**: the least, the median and the largest
+- **turn**: tokens that one turn adds to an agent's stream, all that it reads and its longest action, by the tokenizer
+  of `pocket`: median and largest of three episodes of random play. **actions**: the least, the median and the largest
   number of legal actions; free: any text may be said in some turns.
 - **fork**: how a state can be restored in the middle of an episode, as proven by playing on from copies. **checks**:
   whether `decentral envs check` passes.

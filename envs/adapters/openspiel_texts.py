@@ -77,7 +77,8 @@ class Words:
         legal = mask.nonzero()[0].tolist()
         if len(legal) > MOST_ACTIONS:
             raise EnvError(
-                f"player_{player} has {len(legal)} legal actions, more than {MOST_ACTIONS} to list; make the game smaller"
+                f"player_{player} has {len(legal)} legal actions, more than {MOST_ACTIONS} to list; "
+                "make the game smaller"
             )
         texts = [self.action(state, player, action) for action in legal]
         if len(set(texts)) < len(texts):
