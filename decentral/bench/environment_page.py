@@ -40,10 +40,12 @@ def page(found: Mapping[str, Any]) -> str:
     """Returns the page as Markdown; ``found`` is what the benchmark returns."""
     text = _OPENING.format(pairs=found["pairs"]) + _HEAD + "".join(map(_line, found["rows"]))
     slow = [row for row in found["rows"] if row["raw_us"] > 20]
-    reached = [row for row in slow if row["ratio"] >= 0.7]
+    below = [f"`{row['environment']}`" for row in slow if row["ratio"] < 0.7]
     text += (
-        f"\nOf the {len(slow)} environments whose own step takes over 20 µs, {len(reached)} reach 0.7. A turn of ours "
-        "has a price of its own, its checks, its texts and its books, so the ratio falls with the length of a step.\n"
+        f"\nOf the {len(slow)} environments whose own step takes over 20 µs, {len(slow) - len(below)} reach 0.7"
+        f"{'; below it are ' + ', '.join(below) if below else ''}. A view has a price of its own in every step, of texts, "
+        "checks, and books for each agent that acts, so that short steps pay most. "
+        "TextArena's games also have their chance kept apart from the global generators that they draw from.\n"
     )
     if found["skipped"]:
         text += f"\nNot installed when this was measured: {', '.join(found['skipped'])}.\n"
