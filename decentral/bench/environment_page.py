@@ -43,8 +43,8 @@ def page(found: Mapping[str, Any]) -> str:
     below = [f"`{row['environment']}`" for row in slow if row["ratio"] < 0.7]
     text += (
         f"\nOf the {len(slow)} environments whose own step takes over 20 µs, {len(slow) - len(below)} reach 0.7"
-        f"{'; below it are ' + ', '.join(below) if below else ''}. A view has a price of its own in every step, of texts, "
-        "checks, and books for each agent that acts, so that short steps pay most. "
+        f"{'; below it are ' + ', '.join(below) if below else ''}. A view has a price of its own in every step, of "
+        "texts, checks, and books for each agent that acts, so that short steps pay most. "
         "TextArena's games also have their chance kept apart from the global generators that they draw from.\n"
     )
     if found["skipped"]:
