@@ -5,25 +5,27 @@ Knows no model: whoever asks for the tokens of a turn passes a function that cou
 
 from __future__ import annotations
 
-__all__ = ["Report", "Row", "check_env"]
+__all__ = ["Report", "Row", "check_env", "turn_tokens"]
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from gymnasium import spaces
 from pettingzoo import AECEnv
 
 from decentral.envs.config import EnvConfig
 from decentral.envs.conformance import conformance
-from decentral.envs.fork import prove_fork
+from decentral.envs.fork import Forkable, prove_fork
 from decentral.envs.game import Game
-from decentral.envs.images import is_image
+from decentral.envs.images import as_image
 from decentral.envs.names import make
 from decentral.envs.report import Report, Row, broken
 from decentral.envs.side_effects import SideEffects
 from decentral.envs.text import SpaceView
 from decentral.envs.trace import Beside, Difference, Trace, difference, play
+from decentral.envs.turn import Turn
 from decentral.envs.watch import Watch
 from decentral.errors import EnvError, said
 
@@ -86,9 +88,9 @@ def check_env(
                 rows.append(_tokens(traces, count, window, source))
             if encode is not None:
                 rows.append(_encodings(traces, encode, source))
-        forks = [_fork(maker, seed)] if traces else []
+        fork, forks = _fork(maker, seed) if traces else (None, [])
         rows += [_effects(made, effects), *forks]
-    return Report(config.name, tuple(rows), turn)
+    return Report(config.name, tuple(rows), turn, fork)
 
 
 def _made(game: Game, other: Game) -> Row:
@@ -232,7 +234,9 @@ def _success(traces: list[Trace]) -> Row:
 
 def _images(game: Game) -> list[Row]:
     """Says what is lost where the default view reads images."""
-    found = [value for seen in game.observations().values() for value in _leaves(seen) if is_image(value)]
+    known = {str(agent): game.env.observation_space(agent) for agent in getattr(game.env, "possible_agents", ())}
+    every = [leaf for name, seen in game.observations().items() for leaf in _leaves(seen, known.get(name))]
+    found = [image for value, space in every if (image := as_image(value, space)) is not None]
     if not found or type(game.view) is not SpaceView:
         return []
     height, width = found[0].shape[:2]
@@ -240,13 +244,30 @@ def _images(game: Game) -> list[Row]:
     return [Row("images", True, what + "env.view or env.picture names a better reader")]
 
 
-def _leaves(value: Any) -> Iterator[Any]:
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else None
-    if parts is None:
-        yield value
+def _leaves(value: Any, space: Any) -> Iterator[tuple[Any, Any]]:
+    """Yields every part that has no parts, with its space, as far as that is known."""
+    if isinstance(value, Mapping):
+        parts = [
+            (part, space.spaces.get(key) if isinstance(space, spaces.Dict) else None) for key, part in value.items()
+        ]
+    elif isinstance(value, tuple | list):
+        inner = space.spaces if isinstance(space, spaces.Tuple) else (None,) * len(value)
+        parts = list(zip(value, inner))
     else:
-        for part in parts:
-            yield from _leaves(part)
+        yield value, space
+        return
+    for part in parts:
+        yield from _leaves(*part)
+
+
+def turn_tokens(turn: Turn, count: Callable[[str], int]) -> dict[str, int]:
+    """Returns what a turn adds to an agent's stream at most, by part: what it reads, and its longest action."""
+    return {
+        "observation": count(turn.observation),
+        "actions": max(map(count, turn.legal), default=turn.free),
+        "system": count(turn.system),
+        "feedback": count(turn.feedback),
+    }
 
 
 def _tokens(traces: list[Trace], count: Callable[[str], int], window: int | None, source: Source) -> Row:
@@ -256,15 +277,11 @@ def _tokens(traces: list[Trace], count: Callable[[str], int], window: int | None
     longest: tuple[str | None, str | None, int | None, int | None] = (None, None, None, None)
     for trace in traces:
         for step, turn in trace.steps():
-            parts = {
-                source("observe", step): count(turn.observation),
-                source("actions", step): max(map(count, turn.legal), default=turn.free),
-                "instructions": count(turn.system),
-                "infos": count(turn.feedback),
-            }
+            parts = turn_tokens(turn, count)
             sizes.append(sum(parts.values()))
             if sizes[-1] > max(sizes[:-1], default=-1):
-                longest = (max(parts, key=lambda one: parts[one]), turn.agent, step, trace.seed)
+                told = (source("observe", step), source("actions", step), "instructions", "infos")
+                longest = (max(zip(parts.values(), told))[1], turn.agent, step, trace.seed)
     if not sizes:
         return Row(name, True, "there are no turns")
     sizes.sort()
@@ -304,11 +321,10 @@ def _effects(games: list[Game], effects: SideEffects) -> Row:
     return Row("side effects", True, f"it {'; it '.join(remarks)}" if remarks else "none seen")
 
 
-def _fork(maker: Make, seed: int) -> Row:
+def _fork(maker: Make, seed: int) -> tuple[Forkable | None, list[Row]]:
     try:
         proof = prove_fork(maker, seed)
     except EnvError as error:
-        return _spoilt("fork", maker, error, seed)
-    if proof.method is None:
-        return Row("fork", True, f"not possible, so there are no branches: {proof.why}")
-    return Row("fork", True, f"by {proof.method}: {proof.why}")
+        return None, [_spoilt("fork", maker, error, seed)]
+    how = f"by {proof.method}" if proof.method else "not possible, so there are no branches"
+    return proof, [Row("fork", True, f"{how}: {proof.why}")]

@@ -30,17 +30,16 @@ from decentral.envs.turn import Outcome, Turn
 from decentral.errors import EnvError, said
 
 _ILLEGAL = object()
-_SOURCES = (
-    ("text_view.observe", "instructions", "step", "text_view.actions"),
-    ("observe", "instructions", "step", "action_space"),
-)
-"""Whence the texts of a turn come: observation, system, feedback, actions; from a view, and without one."""
+_READ = (("text_view.observe", "instructions", "step"), ("observe", "instructions", "step"))
+"""Whence observation, system and feedback come: with a view of its own, and without one."""
+_CHOSEN = ("text_view.actions", "action_space")
+"""Likewise the actions."""
 _ANYTHING = BaseException
 """What an environment may raise: a closed window, or a script's sys.exit(), must not end a run as if it were over. The
 interrupt alone is the user's, and goes on."""
 _METHODS = {"reset", "step", "observe", "last", "observation_space", "action_space"}
 _HERE = os.path.dirname(__file__)
-_PLAIN = (np.int64, int, str)
+_PLAIN = frozenset((np.int64, int, str))
 """Actions of these types can be handed out again and again: nobody can change them."""
 
 
@@ -94,6 +93,7 @@ class Game:
         self._steps = 0
         self._raw: list[Waiting] = []
         self._outcomes: dict[str, Outcome] = {}
+        self._sound = _Sound()
 
     @property
     def over(self) -> bool:
@@ -162,8 +162,11 @@ class Game:
 
     def _wanted(self, name: str) -> tuple[str, Mapping[str, Any]] | None:
         """Returns the name and the choices of the part that an agent must choose next, if any is left."""
-        table, done = self._tables[name], len(self._parts[name])
-        return table.parts[done] if isinstance(table, Factors) and done < len(table.parts) else None
+        table = self._tables[name]
+        if not isinstance(table, Factors):
+            return None
+        done = len(self._parts[name])
+        return table.parts[done] if done < len(table.parts) else None
 
     def _whole(self, name: str) -> Any:
         """Returns the raw action that an agent has chosen."""
@@ -176,8 +179,7 @@ class Game:
         if isinstance(table, Free):
             return self._fit(name, text)
         wanted = self._wanted(name)
-        options = wanted[1] if wanted else table
-        assert isinstance(options, Mapping)
+        options: Any = wanted[1] if wanted else table
         action = options.get(text, _ILLEGAL)
         if action is _ILLEGAL:
             raise EnvError(f"{self.name}: {text!r} of {name!r} is not among its legal actions {list(options)}")
@@ -296,27 +298,25 @@ class Game:
         if has_nan(observation):
             raise Breach(f"the observation of {name!r} holds NaN", "return finite observations", method="observe")
         text = view.observe(name, observation)
+        if not isinstance(text, str):
+            raise Breach(
+                f"{type(view).__name__}.observe returned a {type(text).__name__}, not a text",
+                "return a str",
+                method="text_view.observe",
+            )
         table = view.actions(name, mask)
-        if type(view) is not SpaceView:
-            _well_formed(view, text, table)
+        if not self._sound.has(name, table, mask):
+            self._examine(seat, table, mask)
+            self._sound.add(name, table, mask)
         self._tables[name] = table
         system = self._system(seat) if seat.turns == 0 else ""
         feedback = str(info.get("feedback", ""))
+        _encodable(name, text, system, feedback, sources=_READ[type(view) is SpaceView])
         if isinstance(table, Factors):
-            words = (word for part in table.parts for word in (part[0], *part[1]))
-            _encodable(name, text, system, feedback, *words, sources=_SOURCES[type(view) is SpaceView])
             wanted = self._wanted(name)
             assert wanted
             asked = f"{text}; {self._ask(name)}"
             return Turn(name, self._driver.round, asked, tuple(wanted[1]), 0, system, feedback, seat.since)
-        _encodable(
-            name,
-            text,
-            system,
-            feedback,
-            *(() if isinstance(table, Free) else table),
-            sources=_SOURCES[type(view) is SpaceView],
-        )
         if isinstance(table, Free):
             return Turn(name, self._driver.round, text, (), table.max_tokens, system, feedback, seat.since)
         if not table:
@@ -325,12 +325,21 @@ class Game:
                 "offer one, or end the episode for that agent",
                 method="observe" if type(view) is SpaceView else "text_view.actions",
             )
-        if type(view) is not SpaceView:
-            self._distinct(seat, table, mask)
         return Turn(name, self._driver.round, text, tuple(table), 0, system, feedback, seat.since)
 
     def _system(self, seat: Seat) -> str:
         return f"You are {seat.name}." if self._instructions is None else str(self._instructions(seat.id))
+
+    def _examine(self, seat: Seat, table: object, mask: Any | None) -> None:
+        """Raises Breach if a view's actions make no turn."""
+        foreign = type(self.view) is not SpaceView
+        if foreign:
+            _well_formed(self.view, table)
+        parts = table.parts if isinstance(table, Factors) else [("", table)] if isinstance(table, Mapping) else []
+        words = (word for part in parts for word in (part[0], *part[1]))
+        _encodable(seat.name, *words, sources=[_CHOSEN[not foreign]])
+        if foreign and isinstance(table, Mapping) and table:
+            self._distinct(seat, table, mask)
 
     def _distinct(self, seat: Seat, table: Mapping[str, Any], mask: Any | None) -> None:
         """Raises Breach if a view's actions are not just the legal ones: a mapping hides two with one text."""
@@ -451,13 +460,48 @@ def _called(error: BaseException, where: str) -> str:
     return where
 
 
-def _well_formed(view: TextView, text: object, table: object) -> None:
+class _Sound:
+    """Tables of actions that were examined, by agent and mask. Copies of a game share them: they are true for ever."""
+
+    MOST = 4096
+    LARGEST = 512
+    """Bytes of a mask."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, bytes] | None, tuple[dict[str, Any], list[type]]] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Sound:
+        return self
+
+    def has(self, name: str, table: object, mask: Any | None) -> bool:
+        """Says whether the very same was added; equal actions of other types are not the same."""
+        known = self._known.get(_mask_key(name, mask))
+        if known is None or type(table) is not dict:
+            return False
+        return known[0] == table and known[1] == [*map(type, table.values())]
+
+    def add(self, name: str, table: object, mask: Any | None) -> None:
+        """Adds a table, unless its actions can be changed or its mask is large."""
+        key = _mask_key(name, mask)
+        if key is None or type(table) is not dict or not _PLAIN.issuperset(map(type, table.values())):
+            return
+        if len(self._known) >= self.MOST:
+            self._known.clear()
+        self._known[key] = dict(table), [*map(type, table.values())]
+
+
+def _mask_key(name: str, mask: Any | None) -> tuple[str, str, bytes] | None:
+    """Returns an agent and all that its mask says; None for a mask that is not worth a comparison."""
+    if mask is None:
+        return name, "", b""
+    if type(mask) is not np.ndarray or mask.nbytes > _Sound.LARGEST or mask.dtype.kind not in "biu":
+        return None
+    return name, mask.dtype.char, mask.tobytes()
+
+
+def _well_formed(view: TextView, table: object) -> None:
     """Raises Breach if a view returned what no turn can be made of."""
     what = type(view).__name__
-    if not isinstance(text, str):
-        raise Breach(
-            f"{what}.observe returned a {type(text).__name__}, not a text", "return a str", method="text_view.observe"
-        )
     if isinstance(table, Free):
         return
     parts = [part for _, part in table.parts] if isinstance(table, Factors) else [table]

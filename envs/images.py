@@ -5,12 +5,13 @@ Knows nothing about environments or views.
 
 from __future__ import annotations
 
-__all__ = ["Picture", "colour_grid", "is_image"]
+__all__ = ["Picture", "as_image", "colour_grid"]
 
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
 CELLS = 8
 """Rows and columns of the grid, at most."""
@@ -41,11 +42,21 @@ class Picture(Protocol):
         ...
 
 
-def is_image(value: Any) -> bool:
-    """Says whether a value is an image: bytes of rank 3 with 1, 3 or 4 channels, at least 16 pixels on each side."""
-    if not (isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.ndim == 3):
-        return False
-    return min(value.shape[:2]) >= _SMALLEST and value.shape[2] in (1, 3, 4)
+def as_image(value: Any, space: Any = None) -> npt.NDArray[np.uint8] | None:
+    """Returns a value as (height, width, channels), if it is an image: bytes, at least 16 pixels on each side.
+
+    Of rank 3, with 1, 3 or 4 channels, last or first; of rank 2 only where its space goes from 0 to 255, since boards
+    have that rank too.
+    """
+    if not (isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.ndim in (2, 3)):
+        return None
+    if value.ndim == 2:
+        full = isinstance(space, spaces.Box) and bool(np.all(space.low == 0) and np.all(space.high == 255))
+        return value[..., None] if full and min(value.shape) >= _SMALLEST else None
+    for image in (value, np.moveaxis(value, 0, 2)):
+        if min(image.shape[:2]) >= _SMALLEST and image.shape[2] in (1, 3, 4):
+            return image
+    return None
 
 
 def colour_grid(image: npt.NDArray[np.uint8]) -> str:

@@ -9,6 +9,7 @@ __all__ = ["Report", "Row", "broken"]
 
 import msgspec
 
+from decentral.envs.fork import Forkable
 from decentral.envs.turn import Turn
 from decentral.errors import EnvError
 
@@ -46,6 +47,7 @@ class Report(msgspec.Struct, frozen=True):
     name: str
     rows: tuple[Row, ...]
     turn: Turn | None = None
+    fork: Forkable | None = None
 
     @property
     def ok(self) -> bool:

@@ -1,7 +1,8 @@
 """What counts as a success, in [0, 1] or none, per agent and episode.
 
 Asked in this order: the user's function, the environment's ``success(agent)``, ``is_success`` in the agent's last info,
-the configured ``success_return``, and last the table of third-party environments below, so that a user can overrule it.
+the configured ``success_return``, and last the rules of our adapters for environments that were made without
+them, so that a user can overrule these.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ __all__ = ["Success", "judge"]
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
+from decentral.envs.adapters import classic_texts, mpe2_texts
 from decentral.errors import EnvError
 
 Success = Callable[[Any, Any, float], "float | None"]
@@ -49,29 +49,27 @@ def judge(
     return number
 
 
-def _won(env: Any, agent: str, total: float) -> float:
-    return (1 + float(np.sign(total))) / 2
+def _particles(rule: Callable[[Any, str], float | None]) -> Success:
+    return lambda env, agent, total: rule(env, agent)
 
 
-def _spread(env: Any, agent: str, total: float) -> float:
-    """Returns the share of landmarks that an agent covers."""
-    agents = np.array([one.state.p_pos for one in env.world.agents])  # (A, 2)
-    marks = np.array([one.state.p_pos for one in env.world.landmarks])  # (L, 2)
-    distances = np.linalg.norm(agents[:, None] - marks[None], axis=-1)  # (A, L)
-    return float((distances.min(axis=0) < env.scenario.CAPTURE_RADIUS).mean())
+def _board(rule: Callable[[Any, int], float]) -> Success:
+    return lambda env, agent, total: rule(env, env.possible_agents.index(agent))
 
 
-def _reference(env: Any, agent: str, total: float) -> float:
-    """Returns the share of agents that touch the landmark of which the other was told."""
-    pairs = [(one.goal_a, one.goal_b) for one in env.world.agents]
-    return float(np.mean([np.linalg.norm(a.state.p_pos - b.state.p_pos) < a.size + b.size for a, b in pairs]))
+def _module(package: str, id: str) -> str:
+    name = id.rpartition("_")[0]
+    return f"{package}.{name}.{name}"
 
 
 # Keyed by the module of the unwrapped environment: mpe2 keeps one metadata dict for all its games, so that the name in
 # it changes under older environments when another is made.
+# The adapters' own rules; cards are left out, which are judged by what their adapter keeps of a hand.
 THIRD_PARTY: dict[str, Success] = {
-    "mpe2.simple_reference.simple_reference": _reference,
-    "mpe2.simple_spread.simple_spread": _spread,
-    "pettingzoo.classic.connect_four.connect_four": _won,
-    "pettingzoo.classic.tictactoe.tictactoe": _won,
+    **{_module("mpe2", id): _particles(game.success) for id, game in mpe2_texts.GAMES.items() if game.success},
+    **{
+        _module("pettingzoo.classic", id): _board(game.success)
+        for id, game in classic_texts.GAMES.items()
+        if game.success and not game.cards
+    },
 }

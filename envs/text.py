@@ -8,7 +8,7 @@ from __future__ import annotations
 __all__ = ["SpaceView", "TextView", "describe", "has_nan"]
 
 from collections.abc import Callable, Mapping
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gymnasium import spaces
 
 from decentral.envs.actions import Factors, Free, list_actions
-from decentral.envs.images import Picture, colour_grid, is_image
+from decentral.envs.images import Picture, as_image, colour_grid
 from decentral.errors import EnvError
 
 MOST_NUMBERS = 64
@@ -81,7 +81,7 @@ class SpaceView:
         )
         if not small:
             return describe(observation, space, self._picture)
-        key = (observation.dtype.char, observation.shape, observation.tobytes())
+        key = (agent, observation.dtype.char, observation.shape, observation.tobytes())
         text = self._texts.get(key)
         if text is None:
             if len(self._texts) >= CACHED:
@@ -118,8 +118,8 @@ def describe(value: Any, space: spaces.Space[Any] | None = None, picture: Pictur
     """
     if isinstance(value, str):
         return value
-    if is_image(value):
-        return picture(value)
+    if (image := as_image(value, space)) is not None:
+        return picture(image)
     if isinstance(value, np.ndarray):
         return _array(value, space)
     if isinstance(value, bool | int | np.integer | np.bool_):
@@ -143,7 +143,9 @@ def describe(value: Any, space: spaces.Space[Any] | None = None, picture: Pictur
 def has_nan(value: Any) -> bool:
     """Says whether a number anywhere in an observation is not a number."""
     if type(value) is np.ndarray:
-        return value.dtype.kind in "fc" and bool(np.isnan(value).any())
+        if value.dtype.kind == "f":  # a sum of squares is not a number only if one of them is not
+            return isnan(np.vdot(value, value))
+        return value.dtype.kind == "c" and bool(np.isnan(value).any())
     if isinstance(value, float | np.floating):
         return bool(value != value)
     if isinstance(value, Mapping):

@@ -104,3 +104,18 @@ def bench_rollouts(
             soft_wrap=True,
         )
     console.print(f"figures and plots: {out}", style="dim", markup=False, soft_wrap=True)
+
+
+@group.command("environments")
+def bench_environments(
+    quick: Annotated[bool, typer.Option("--quick", help="A few environments, one pair of each.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Last line of output: one line of JSON.")] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Results; what was measured there is not measured again.")
+    ] = Path("bench/environments"),
+) -> None:
+    """Our turn-based view beside the environments themselves: speed, sizes of turns, forks, successes."""
+    from decentral.bench.environments import run
+
+    found = run(quick, typer.echo, out)
+    typer.echo(json.dumps(found) if as_json else f"figures: {out / 'environments.json'}")

@@ -33,7 +33,7 @@ def env(id: str, **options: Any) -> Any:
     if not game.shared:
         raw.teams = {agent: (agent,) for agent in raw.possible_agents}
     if game.success:
-        raw.success = view.success
+        raw.success, raw.success_rule = view.success, game.rule
     if game.cards:
         raw._scale_rewards = view.pay
     return made

@@ -32,6 +32,8 @@ class Game(NamedTuple):
     """(environment, seat, action)."""
     told: Callable[[Any, int], str]
     success: Callable[[Any, int], float] | None
+    rule: str = ""
+    """What a success is, in a few words."""
     cards: bool = False
     """Whether success is read from the payoffs of a hand."""
     shared: bool = False
@@ -133,7 +135,11 @@ def _hanabi_score(raw: Any, seat: int) -> float:
 
 
 def _words(raw: Any) -> Words:
-    return Words(raw.hanabi_env._env)
+    """Returns the words of the game that is under hanabi, made once."""
+    if not hasattr(raw, "words"):
+        raw.words = Words(raw.hanabi_env._env)
+    words: Words = raw.words
+    return words
 
 
 def _hand(raw: Any, seat: int) -> dict[str, Any]:
@@ -192,27 +198,38 @@ def _says(text: str, marks: tuple[str, str] = ("", "")) -> Callable[[Any, int], 
 
 _POKER = "Poker. Numbers are chips put in: the best hand takes them, or who is left when the others fold."
 
+WON = "win 1, draw 0.5, loss 0"
+
 GAMES = {
     "tictactoe_v3": Game(
-        _tictactoe, _number, _says("You are {mark}. Take a cell; three in a row win.", ("x", "o")), _tictactoe_won
+        _tictactoe, _number, _says("You are {mark}. Take a cell; three in a row win.", ("x", "o")), _tictactoe_won, WON
     ),
     "connect_four_v3": Game(
         _connect_four,
         _number,
         _says("You are {mark}. Drop into column 1 to 7; four in a row win.", ("x", "o")),
         _connect_four_won,
+        WON,
     ),
     "leduc_holdem_v4": Game(
         _leduc,
         _table(BETS),
         _says("Poker with two each of J, Q, K. A pair with the board wins, else the highest."),
         _cards_won,
+        WON,
         cards=True,
     ),
-    "texas_holdem_v4": Game(_texas, _table(BETS), _says(_POKER), _cards_won, cards=True),
-    "texas_holdem_no_limit_v6": Game(_texas, _table(NO_LIMIT), _says(_POKER), _cards_won, cards=True),
-    "hanabi_v5": Game(_hanabi, _hanabi_move, lambda raw, seat: _words(raw).rules(seat), _hanabi_score, shared=True),
-    "chess_v6": Game(_chess, _chess_move, _says("You play {mark} in chess.", ("white", "black")), _chess_won),
-    "go_v5": Game(_go, _go_move, _says("You play {mark} in go.", ("black", "white")), _go_won),
+    "texas_holdem_v4": Game(_texas, _table(BETS), _says(_POKER), _cards_won, WON, cards=True),
+    "texas_holdem_no_limit_v6": Game(_texas, _table(NO_LIMIT), _says(_POKER), _cards_won, WON, cards=True),
+    "hanabi_v5": Game(
+        _hanabi,
+        _hanabi_move,
+        lambda raw, seat: _words(raw).rules(seat),
+        _hanabi_score,
+        "share of all cards played well",
+        shared=True,
+    ),
+    "chess_v6": Game(_chess, _chess_move, _says("You play {mark} in chess.", ("white", "black")), _chess_won, WON),
+    "go_v5": Game(_go, _go_move, _says("You play {mark} in go.", ("black", "white")), _go_won, WON),
     "rps_v2": Game(_throw, _thrown, _says("Rock beats scissors, scissors beat paper, paper beats rock."), None),
 }

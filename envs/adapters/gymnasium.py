@@ -20,6 +20,7 @@ from decentral.errors import ConfigError, said
 
 HOMES = {"Foraging": "lbforaging", "rware": "rware"}
 """Packages that register their ids when imported, by an id's beginning; others are asked for as ``package:id``."""
+_SEQUENCES = (list, tuple, np.ndarray)
 
 
 def env(id: str, **options: Any) -> Team:
@@ -93,15 +94,18 @@ class Team(ParallelEnv):  # type: ignore[misc]
     def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """Steps all at once; for one that is done already, its last action stands in. Raises Breach."""
         self._played |= actions
-        joint = tuple(self._played[agent] for agent in self.possible_agents) if self.many else self._played["agent"]
+        joint = tuple([self._played[agent] for agent in self.possible_agents]) if self.many else self._played["agent"]
         observation, reward, terminated, truncated, info = self.env.step(joint)
-        results = [self._each(part) for part in (observation, reward, terminated, truncated, self.infos(info))]
         every = self.agents
-        observations, rewards, terminations, truncations, infos = [{a: part[a] for a in every} for part in results]
-        if any(terminations.values()) and self.late():
-            truncations = {agent: bool(terminations[agent] or truncations[agent]) for agent in every}
-            terminations = dict.fromkeys(every, False)
-        self.agents = [agent for agent in every if not (terminations[agent] or truncations[agent])]
+        results = [self._each(part) for part in (observation, reward, terminated, truncated, self.infos(info))]
+        if len(every) < len(self.possible_agents):
+            results = [{agent: part[agent] for agent in every} for part in results]
+        observations, rewards, terminations, truncations, infos = results
+        if any(terminations.values()) or any(truncations.values()):
+            self.agents = [agent for agent in every if not (terminations[agent] or truncations[agent])]
+            if self.late():
+                truncations = {agent: bool(terminations[agent] or truncations[agent]) for agent in every}
+                terminations = dict.fromkeys(every, False)
         return observations, rewards, terminations, truncations, infos
 
     def infos(self, info: Any) -> Any:
@@ -123,7 +127,7 @@ class Team(ParallelEnv):  # type: ignore[misc]
     def _each(self, value: Any) -> dict[str, Any]:
         """Returns each agent's entry of a sequence, or else the same for all."""
         agents = self.possible_agents
-        if not self.many or not (isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim)):
+        if not (self.many and isinstance(value, _SEQUENCES)) or (isinstance(value, np.ndarray) and not value.ndim):
             return dict.fromkeys(agents, value)
         if len(value) != len(agents):
             raise Breach(f"{value!r} has {len(value)} entries for {len(agents)} agents", "return one for each")

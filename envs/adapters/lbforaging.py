@@ -9,6 +9,7 @@ from __future__ import annotations
 __all__ = ["Foraging", "env"]
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from decentral.errors import ConfigError
 
 ACTIONS = ("stay", "up", "down", "left", "right", "load")
 """In the order of lbforaging's Action."""
+
+Thing = tuple[str, int, bool]
+"""What a thing is called, where in an observation its row and column stand, and whether its level comes after."""
 
 
 def env(id: str, max_episode_steps: int | None = None, **options: Any) -> Foraging:
@@ -38,39 +42,47 @@ class ForagingView:
     """Reads observations of (row, column, level) for each food, then for each player, the agent first."""
 
     def __init__(self, agents: list[str], foods: int, sight: int, leveled: bool) -> None:
-        self.others = {agent: [other for other in agents if other != agent] for agent in agents}
-        self.foods = 3 * foods
-        self.size = 3 if leveled else 2
+        size = 3 if leveled else 2
+        self.me = 3 * foods
+        self.foods: list[Thing] = [("food", at, True) for at in range(0, self.me, 3)]
+        places = range(self.me + size, self.me + size * len(agents), size)
+        self.others: dict[str, list[Thing]] = {
+            agent: [(other, at, leveled) for other, at in zip((one for one in agents if one != agent), places)]
+            for agent in agents
+        }
+        self.strangers: list[Thing] = [("player", at, leveled) for at in places]
+        self.leveled = leveled
         self.sight = sight
 
     def observe(self, agent: str, observation: npt.NDArray[np.float32]) -> str:
         """Returns the agent's level, then what it sees."""
-        numbers = [int(number) for number in observation.tolist()]
-        foods = [numbers[i : i + 3] for i in range(0, self.foods, 3)]
-        (row, column, *level), *others = [
-            numbers[i : i + self.size] for i in range(self.foods, len(numbers), self.size)
-        ]
-        foods, others = self._near(foods, row, column), self._near(others, row, column)
-        # the array says who is who only by order, so not where somebody is left out
-        names = self.others[agent] if len(others) == len(self.others[agent]) else ["player"] * len(others)
-        parts = [" ".join(map(str, ("you", *level)))]
-        for name, (down, right, *level) in [*(("food", food) for food in foods), *zip(names, others)]:
-            parts.append(" ".join(map(str, (name, *level, "at", _offset(down, right)))))
-        return "; ".join(parts)
+        numbers, others = observation.tolist(), self.others[agent]
+        players = self._near(numbers, others)
+        if len(players) < len(others):  # the array says who is who only by order, so not where somebody is left out
+            players = self._near(numbers, self.strangers)
+        you = f"you {int(numbers[self.me + 2])}" if self.leveled else "you"
+        return "; ".join([you, *self._near(numbers, self.foods), *players])
 
     def actions(self, agent: str, mask: npt.NDArray[np.int8] | None) -> Mapping[str, int]:
         """Returns the actions that would not come to the same as stay."""
-        return {word: action for action, word in enumerate(ACTIONS) if mask is None or mask[action]}
+        return _table(None if mask is None else mask.tobytes())
 
-    def _near(self, things: list[list[int]], row: int, column: int) -> list[list[int]]:
-        """Returns what is in sight, as seen from there."""
+    def _near(self, numbers: list[float], things: list[Thing]) -> list[str]:
+        """Returns what of some things is in sight."""
         # near the top and the left, the array shows players up to twice the sight away, but food not
-        seen = [[y - row, x - column, *level] for y, x, *level in things if y >= 0]
-        return [one for one in seen if max(abs(one[0]), abs(one[1])) <= self.sight]
+        me, sight, seen = self.me, self.sight, []
+        row, column = numbers[me], numbers[me + 1]
+        for name, at, leveled in things:
+            down, right = numbers[at] - row, numbers[at + 1] - column
+            if numbers[at] >= 0 and -sight <= down <= sight and -sight <= right <= sight:
+                seen.append(_seen(name, numbers[at + 2] if leveled else None, down, right))
+        return seen
 
 
 class Foraging(Team):
     """The game. An episode in which food is left over is truncated: the environment itself calls it terminated."""
+
+    success_rule = "share of the food loaded, by level"
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -80,7 +92,10 @@ class Foraging(Team):
     def infos(self, info: Any) -> list[dict[str, Any]]:
         """Returns the actions that are valid for each."""
         valid = self.raw._valid_actions
-        return [{**info, "action_mask": _mask(valid[player])} for player in self.raw.players]
+        return [
+            {**info, "action_mask": MASKS[sum([1 << action._value_ for action in valid[player]])]}
+            for player in self.raw.players
+        ]
 
     def late(self) -> bool:
         """Says whether food is left over."""
@@ -100,13 +115,25 @@ class Foraging(Team):
         return 1 - float(self.raw.field.sum()) / max(float(self.raw._food_spawned), 1)
 
 
-def _mask(valid: list[Any]) -> npt.NDArray[np.int8]:
-    mask = np.zeros(len(ACTIONS), dtype=np.int8)
-    mask[[action.value for action in valid]] = 1
+def _mask(bits: int) -> npt.NDArray[np.int8]:
+    """Returns the mask in which action i is legal if bit i is set; all share it, so nobody may write to it."""
+    mask = np.array([bits >> i & 1 for i in range(len(ACTIONS))], dtype=np.int8)
+    mask.flags.writeable = False
     return mask
 
 
-def _offset(down: int, right: int) -> str:
-    along = f"{abs(down)} {'down' if down > 0 else 'up'}" if down else ""
-    across = f"{abs(right)} {'right' if right > 0 else 'left'}" if right else ""
-    return " ".join(part for part in (along, across) if part) or "here"
+MASKS = [_mask(bits) for bits in range(1 << len(ACTIONS))]
+
+
+@lru_cache(maxsize=len(MASKS) + 1)
+def _table(mask: bytes | None) -> Mapping[str, int]:
+    return {word: action for action, word in enumerate(ACTIONS) if mask is None or mask[action]}
+
+
+@lru_cache(maxsize=2**14)
+def _seen(name: str, level: float | None, down: float, right: float) -> str:
+    """Returns for example ``food 1 at 2 down 3 left``; all numbers are whole."""
+    along = f"{abs(int(down))} {'down' if down > 0 else 'up'}" if down else ""
+    across = f"{abs(int(right))} {'right' if right > 0 else 'left'}" if right else ""
+    named = name if level is None else f"{name} {int(level)}"
+    return f"{named} at {' '.join(part for part in (along, across) if part) or 'here'}"

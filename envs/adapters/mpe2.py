@@ -31,10 +31,11 @@ def env(id: str, **options: Any) -> Any:
     if options.get("continuous_actions"):
         raise ConfigError(f"{id!r} with continuous_actions has no list of actions; leave it out")
     made = importlib.import_module(f"mpe2.{id}").parallel_env(**options)
-    raw = made.unwrapped
+    raw = made.aec_env = made.unwrapped  # without wrappers, through which every attribute is asked for: we keep order
     raw.text_view = ParticleView(raw, game.layout)
     raw.instructions = f"You are {{}}. {game.told}".format
     if game.success:
+        raw.success_rule = game.rule
         raw.success = partial(game.success, raw)  # a partial, since copies of the environment then ask the copy
     sides = {"adversaries": True, "agents": False}
     teams = {team: [one.name for one in raw.world.agents if _hostile(one) == side] for team, side in sides.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["GAMES", "Part"]
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +23,12 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def _way(vector: Sequence[float]) -> str:
     """Returns a vector in tenths, such as ``3 left 12 up``; nothing if it is that short."""
-    x, y = (round(10 * number) for number in vector)
+    x, y = vector
+    return _tenths(round(10 * x), round(10 * y))
+
+
+@lru_cache(maxsize=2**14)
+def _tenths(x: int, y: int) -> str:
     along, across = f"{abs(y)} {'up' if y > 0 else 'down'}", f"{abs(x)} {'right' if x > 0 else 'left'}"
     return " ".join(part for part, size in ((across, x), (along, y)) if size)
 
@@ -47,7 +52,7 @@ def _yes(numbers: list[float]) -> str:
 
 def _which(names: Sequence[str], numbers: list[float]) -> str:
     """Reads a colour or message by its largest number; silence is all zeros."""
-    return names[int(np.argmax(numbers))] if any(numbers) else ""
+    return names[numbers.index(max(numbers))] if any(numbers) else ""
 
 
 def _heard(world: Any, name: str = "hears") -> Part:
@@ -207,38 +212,59 @@ class Game(NamedTuple):
     told: str
     success: Callable[[Any, str], float | None] | None = None
     """(environment at the end, agent) -> in [0, 1], or None where it does not say."""
+    rule: str = ""
+    """What that is, in a few words."""
 
+
+THERE = "share of agents on their mark"
+NEARER = "nearer to the goal at the end"
 
 GAMES = {
-    "simple_v3": Game(_simple, "Go to a and stay there.", _there),
-    "simple_spread_v3": Game(_spread, "Together stand on all marks, one agent each, and do not bump.", _covered),
+    "simple_v3": Game(_simple, "Go to a and stay there.", _there, THERE),
+    "simple_spread_v3": Game(
+        _spread, "Together stand on all marks, one agent each, and do not bump.", _covered, "share of marks covered"
+    ),
     "simple_adversary_v3": Game(
-        _adversary, "Agents know the goal and win if one of them ends nearer to it than the adversary.", _nearer
+        _adversary, "Agents know the goal and win if one of them ends nearer to it than the adversary.", _nearer, NEARER
     ),
     "simple_push_v3": Game(
-        _push, "Agent and adversary may push each other: who ends nearer to the goal wins; the agent knows it.", _nearer
+        _push,
+        "Agent and adversary may push each other: who ends nearer to the goal wins; the agent knows it.",
+        _nearer,
+        NEARER,
     ),
     "simple_crypto_v3": Game(
         _crypto,
         "Alice tells bob the secret; eve hears it all but not their key. Bob must say the secret, eve too; if she "
         "cannot, alice and bob win.",
         _decoded,
+        "who says the secret last; alice and bob only if eve does not",
     ),
     "simple_reference_v3": Game(
-        _reference, "Both must stand on a colour that only the other knows: say it, and go where you are told.", _there
+        _reference,
+        "Both must stand on a colour that only the other knows: say it, and go where you are told.",
+        _there,
+        THERE,
     ),
     "simple_speaker_listener_v4": Game(
-        _speaker, "The speaker tells the listener by numbers on which colour it must stand.", _there
+        _speaker, "The speaker tells the listener by numbers on which colour it must stand.", _there, THERE
     ),
     "simple_tag_v3": Game(
-        _tag, "Adversaries (adv) touch agents as often as they can; agents flee, and stay near the centre.", _caught
+        _tag,
+        "Adversaries (adv) touch agents as often as they can; agents flee, and stay near the centre.",
+        _caught,
+        "all caught at once, where that ends it",
     ),
     "simple_world_comm_v3": Game(
         _world,
         "Adversaries (adv) touch agents as often as they can, forests hide who is in them; agents flee and touch food.",
     ),
-    "simple_formation_v1": Game(_shape, "Together stand evenly on a circle of radius 5 around a.", _formed),
-    "simple_line_v1": Game(_shape, "Together stand evenly on the line from a to b, its ends too.", _formed),
+    "simple_formation_v1": Game(
+        _shape, "Together stand evenly on a circle of radius 5 around a.", _formed, "share of agents in place"
+    ),
+    "simple_line_v1": Game(
+        _shape, "Together stand evenly on the line from a to b, its ends too.", _formed, "share of agents in place"
+    ),
     "collect_treasure_v1": Game(
         _treasure,
         "Collectors touch a treasure to take it, and bring it to the deposit of its kind. All share the score.",

@@ -11,7 +11,7 @@ __all__ = ["env"]
 
 import copy
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,8 @@ import pyspiel
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
-from decentral.envs.actions import MOST_ACTIONS
 from decentral.envs.adapters.openspiel_texts import CHARACTERS, Words
-from decentral.errors import ConfigError, EnvError, said, suggest
+from decentral.errors import ConfigError, said, suggest
 
 LARGEST = 100_000
 """An action mask is not made longer than this."""
@@ -58,16 +57,8 @@ class SpielView:
 
     def actions(self, agent: str, mask: Any) -> Mapping[str, int]:
         """Returns the legal actions; where pyspiel gives two one text, their numbers tell them apart."""
-        table = self.table
-        legal = mask.nonzero()[0].tolist()
-        if len(legal) > MOST_ACTIONS:
-            raise EnvError(
-                f"{agent} has {len(legal)} legal actions, more than {MOST_ACTIONS} to list; make the game smaller"
-            )
-        texts = [table.words.action(table.state, table.players[agent], action) for action in legal]
-        if len(set(texts)) < len(texts):
-            texts = [f"{text} {action}" if texts.count(text) > 1 else text for text, action in zip(texts, legal)]
-        return dict(zip(texts, legal))
+        table, player = self.table, self.table.players[agent]
+        return table.words.actions(table.state, player, mask)
 
 
 class Table:
@@ -86,6 +77,7 @@ class Table:
         self.state = game.new_initial_state()
         self.random = random.Random()
         self.returns = [0.0] * game.num_players()
+        self.success_rule, self._success = _judge(game)
         self._stepwise = kind.reward_model == kind.RewardModel.REWARDS
         size = game.num_distinct_actions()
         self._action_spaces = {agent: spaces.Discrete(size) for agent in self.possible_agents}
@@ -123,13 +115,7 @@ class Table:
 
         Where all share one score it is the share of the best one; elsewhere there is none.
         """
-        kind, total = self.game.get_type(), self.returns[self.players[agent]]
-        if kind.utility == kind.Utility.ZERO_SUM:
-            return 0.5 if total == 0 else float(total > 0)
-        best = _UTMOST.get(kind.short_name, self.game.max_utility())
-        if best > 0 and (kind.utility == kind.Utility.IDENTICAL or kind.short_name in _SHARED):
-            return float(min(max(total / best, 0.0), 1.0))
-        return None
+        return self._success(self.returns[self.players[agent]])
 
     def look(self, agent: str) -> dict[str, Any]:
         """Returns the agent's observation; when all is over there is nothing left to say."""
@@ -236,6 +222,17 @@ def _teams(kind: Any, agents: list[str]) -> dict[str, list[str]]:
     if kind.utility != kind.Utility.ZERO_SUM or len(agents) < 2:
         return {}
     return {agent: [agent] for agent in agents}
+
+
+def _judge(game: Any) -> tuple[str, Callable[[float], float | None]]:
+    """Returns in a few words what a success is, and what makes one of a return."""
+    kind = game.get_type()
+    if kind.utility == kind.Utility.ZERO_SUM:
+        return "win 1, draw 0.5, loss 0", lambda total: 0.5 if total == 0 else float(total > 0)
+    best = _UTMOST.get(kind.short_name, game.max_utility())
+    if best > 0 and (kind.utility == kind.Utility.IDENTICAL or kind.short_name in _SHARED):
+        return "share of the best score", lambda total: float(min(max(total / best, 0.0), 1.0))
+    return "", lambda total: None
 
 
 def _load(id: str, options: dict[str, Any]) -> Any:

@@ -11,9 +11,15 @@ __all__ = ["CHARACTERS", "Words"]
 import re
 import string
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from decentral.envs.actions import MOST_ACTIONS
+from decentral.errors import EnvError
 
 CHARACTERS = frozenset(string.ascii_letters + string.digits + string.punctuation + " \n")
 """All that an observation is written in."""
@@ -24,6 +30,8 @@ _COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _BORDER = re.compile(r"\+[-|]+\+")
 _WHO = re.compile(r"^(\[P\d+\]|(Player|Proposer|Pl):? ?\d+:?( Action:)?) ?")
 """An action need not say whose it is."""
+CACHED = 1024
+"""Tables of actions that are kept."""
 _TOLD_MORE = {"coordinated_mp", "first_sealed_auction"}
 """Here the observation leaves out what the player knows; its information state does not."""
 
@@ -36,7 +44,13 @@ class Words:
         self._kind = kind = game.get_type()
         self._read = _READERS.get(kind.short_name)
         self._blind = kind.information == kind.Information.ONE_SHOT
+        self._steady = kind.short_name in _NAMERS
+        """Whether an action has the same name in every state."""
+        self._tables: dict[tuple[int, bytes], dict[str, int]] = {}
         self._observes = kind.provides_observation_string and kind.short_name not in _TOLD_MORE
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Words:
+        return self
 
     def observe(self, state: Any, player: int) -> str:
         """Returns what ``player`` may know of a state."""
@@ -44,6 +58,32 @@ class Words:
             return "choose"
         raw = state.observation_string(player) if self._observes else state.information_state_string(player)
         return self._read(raw, player, self._game) if self._read else _plain(raw) or "nothing"
+
+    def actions(self, state: Any, player: int, mask: npt.NDArray[np.int8]) -> Mapping[str, int]:
+        """Returns the legal actions by name; where pyspiel gives two one name, their numbers tell them apart.
+
+        Raises EnvError for more than can be listed.
+        """
+        if not self._steady:
+            return self._table(state, player, mask)
+        key = player, mask.tobytes()
+        if key not in self._tables:
+            if len(self._tables) >= CACHED:
+                self._tables.clear()
+            self._tables[key] = self._table(state, player, mask)
+        return self._tables[key]
+
+    def _table(self, state: Any, player: int, mask: npt.NDArray[np.int8]) -> dict[str, int]:
+        legal = mask.nonzero()[0].tolist()
+        if len(legal) > MOST_ACTIONS:
+            raise EnvError(
+                f"player_{player} has {len(legal)} legal actions, more than {MOST_ACTIONS} to list; "
+                "make the game smaller"
+            )
+        texts = [self.action(state, player, action) for action in legal]
+        if len(set(texts)) < len(texts):
+            texts = [f"{text} {action}" if texts.count(text) > 1 else text for text, action in zip(texts, legal)]
+        return dict(zip(texts, legal))
 
     def action(self, state: Any, player: int, action: int) -> str:
         """Returns the name of an action; two actions of one state may still share one."""
@@ -212,6 +252,7 @@ def _hint(raw: str) -> str:
     return f"hint {words[-1].upper()}" if words[2] == "+1" else f"hint {words[2]} {words[-1].upper()}"
 
 
+# Of games in which the name of a player's action does not depend on the state.
 _NAMERS: dict[str, Callable[[str], str]] = {
     "bargaining": lambda raw: "agree" if raw == "Agree" else f"keep {_numbers(raw)}",
     "connect_four": lambda raw: str(int(raw[1:]) + 1),

@@ -61,35 +61,35 @@ class WarehouseView:
         self.height, self.width = raw.grid_size
         self.goals: list[tuple[int, int]] = raw.goals
         self.scale = (self.width - 1, self.height - 1) if raw.normalised_coordinates else (1, 1)
+        self.cells = [_cells(self.range, heading) for heading in range(4)]
+        self.walls: dict[tuple[int, int, int], str] = {}
+        """(x, y, heading) -> what is said of the walls there."""
 
     def observe(self, agent: str, observation: npt.NDArray[np.float32]) -> str:
         """Returns where the robot is and what it carries, then what it sees."""
-        x, y = (round(float(at) * scale) for at, scale in zip(observation[:2], self.scale))
-        loaded, aisle = bool(observation[2]), bool(observation[7])
-        heading = QUARTERS[int(observation[3:7].argmax())]
-        side, reach = 2 * self.range + 1, self.range
-        cells = np.rot90(observation[8:].reshape(side, side, 7), heading).tolist()  # the first row is ahead
+        numbers = observation.tolist()
+        x, y = (round(at * scale) for at, scale in zip(numbers, self.scale))
+        loaded, aisle = numbers[2], numbers[7]
+        heading = QUARTERS[numbers.index(1, 3) - 3]
         under, seen = "", []
-        for row, line in enumerate(cells):
-            for column, (robot, *faces, shelf, wanted) in enumerate(line):
-                ahead, right = reach - row, column - reach
-                what = "wanted shelf" if wanted else "shelf"
-                if not (ahead or right):
-                    under = what if shelf else ""
-                    continue
-                if robot:
-                    turn = TURNS[(QUARTERS[faces.index(1)] - heading) % 4]
-                    seen.append(f"{self.named.get(agent, 'robot')} {_offset(ahead, right)} facing {turn}")
-                if wanted or (shelf and loaded and abs(ahead) + abs(right) == 1):
-                    seen.append(f"{what} {_offset(ahead, right)}")
+        for at, beside, where in self.cells[heading]:
+            robot, shelf, wanted = numbers[at], numbers[at + 5], numbers[at + 6]
+            what = "wanted shelf" if wanted else "shelf"
+            if where == "here":
+                under = what if shelf else ""
+                continue
+            if robot:
+                turn = TURNS[(QUARTERS[numbers.index(1, at + 1) - at - 1] - heading) % 4]
+                seen.append(f"{self.named.get(agent, 'robot')} {where} facing {turn}")
+            if wanted or (shelf and loaded and beside):
+                seen.append(f"{what} {where}")
         parts = [f"at {x} {y} {HEADINGS[heading]}{'' if aisle else ' in rack'}"]
         if under:
             parts.append(f"{'with' if loaded else 'under'} {under}")
         if loaded and under == "wanted shelf":
             parts.append(f"goal {self._goal(x, y, heading)}")
-        walls = [turn for i, turn in enumerate(TURNS) if not self._inside(x, y, (heading + i) % 4)]
-        if walls:
-            seen.append(f"wall {' and '.join(walls)}")
+        if walls := self._walls(x, y, heading):
+            seen.append(walls)
         return "; ".join(parts + seen)
 
     def actions(self, agent: str, mask: Any | None) -> Mapping[str, int]:
@@ -101,6 +101,14 @@ class WarehouseView:
         dx, dy = min(((gx - x, gy - y) for gx, gy in self.goals), key=lambda way: abs(way[0]) + abs(way[1]))
         (fx, fy), (rx, ry) = STEPS[heading], STEPS[(heading + 1) % 4]
         return _offset(dx * fx + dy * fy, dx * rx + dy * ry)
+
+    def _walls(self, x: int, y: int, heading: int) -> str:
+        """Returns where one cell further is no cell, or nothing."""
+        text = self.walls.get((x, y, heading))
+        if text is None:
+            turns = [turn for i, turn in enumerate(TURNS) if not self._inside(x, y, (heading + i) % 4)]
+            text = self.walls[x, y, heading] = f"wall {' and '.join(turns)}" if turns else ""
+        return text
 
     def _inside(self, x: int, y: int, heading: int) -> bool:
         dx, dy = STEPS[heading]
@@ -138,6 +146,20 @@ def _reward_type(name: str) -> Any:
         known = [kind.lower() for kind in kinds]
         raise ConfigError(f"reward_type {name!r} does not exist{suggest(name, known)}; take one of {', '.join(known)}")
     return kinds[name.upper()]
+
+
+def _cells(reach: int, heading: int) -> list[tuple[int, bool, str]]:
+    """Returns where in an observation each cell stands, whether it is beside the robot, and what its place is called.
+
+    In the order in which a robot of this heading reads them: the first row is ahead.
+    """
+    side = 2 * reach + 1
+    turned = np.rot90(8 + 7 * np.arange(side**2).reshape(side, side), heading).tolist()
+    return [
+        (at, abs(reach - row) + abs(column - reach) == 1, _offset(reach - row, column - reach))
+        for row, line in enumerate(turned)
+        for column, at in enumerate(line)
+    ]
 
 
 def _offset(ahead: int, right: int) -> str:

@@ -90,6 +90,7 @@ class Arena(AECEnv):  # type: ignore[misc]
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
         self.teams = {agent: (agent,) for agent in self.possible_agents} if players == 2 else {}
         self.text_view = ArenaView(self)
+        self.success_rule = "win 1, draw 0.5, loss 0" if players > 1 else "share of what can be had"
         self._texts, self._answers = Anything(1), Text(1000, min_length=0, charset=string.printable)
         self._seeds = random.Random(0)
         self._begin()

@@ -110,6 +110,7 @@ class Guide(ParallelEnv):  # type: ignore[misc]
 
     metadata: dict[str, Any] = {"name": "guide", "render_modes": ["ansi"], "is_parallelizable": True}  # noqa: RUF012
     render_mode = "ansi"
+    success_rule = "the goal's door is open"
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules

@@ -117,6 +117,7 @@ class Meet(ParallelEnv):  # type: ignore[misc]
 
     metadata: dict[str, Any] = {"name": "meet", "render_modes": ["ansi"], "is_parallelizable": True}  # noqa: RUF012
     render_mode = "ansi"
+    success_rule = "all have met"
 
     def __init__(self, rules: Rules, agents: int) -> None:
         self.rules = rules

@@ -116,6 +116,7 @@ class Vault(AECEnv):  # type: ignore[misc]
 
     metadata: dict[str, Any] = {"name": "vault", "render_modes": ["ansi"], "is_parallelizable": False}  # noqa: RUF012
     render_mode = "ansi"
+    success_rule = "the vault is open"
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules

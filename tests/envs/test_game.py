@@ -428,6 +428,41 @@ def test_views_of_the_environment_and_of_the_user():
     assert env.taken[-1] == "any text"
 
 
+@pytest.mark.parametrize(
+    ("later", "message"),
+    [
+        ({"left": 0, "right": 1}, "3 legal actions but only 2 texts"),
+        ({"left": 0, "right": 1, "wait": 2.0}, "'wait' is 2.0, which Discrete.3. does not hold"),
+        ({"left": 0, "right": 1, "wait": 3}, "'wait' is 3, which Discrete.3. does not hold"),
+        ({"left": 0, "right": 1, "\ud800": 2}, "lone surrogate"),
+    ],
+)
+def test_a_table_that_was_right_once_is_examined_again_when_it_changes(later, message):
+    class Shifty(Words):
+        def __init__(self):
+            self.table = Words().actions("a", None)
+
+        def actions(self, agent, mask):
+            return self.table
+
+    view = Shifty()
+    game = Game(Lone(), view=view)
+    game.reset(0)
+    view.table.clear()
+    view.table.update(later)
+    with pytest.raises(EnvError, match=message):
+        game.reset(0)
+
+
+def test_a_mask_of_fewer_actions_is_examined_though_the_table_is_the_same():
+    env = Lone(0, {"action_mask": np.ones(3, np.int8)}, text_view=Words())
+    game = Game(env)
+    game.reset(0)
+    env.info["action_mask"] = np.array([1, 0, 1], np.int8)
+    with pytest.raises(EnvError, match="offers 'a' 3 actions and only 2 are legal"):
+        game.reset(0)
+
+
 def test_feedback_and_success_come_from_infos():
     game = Game(Lone(info={"feedback": "too far", "is_success": np.bool_(True)}))
     game.reset(0)

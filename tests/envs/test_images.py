@@ -7,7 +7,7 @@ from pettingzoo import ParallelEnv
 
 from decentral.envs.check import check_env
 from decentral.envs.config import EnvConfig
-from decentral.envs.images import colour_grid, is_image
+from decentral.envs.images import as_image, colour_grid
 from decentral.envs.names import make
 from decentral.envs.text import describe
 
@@ -64,10 +64,23 @@ def test_grey_and_alpha_are_images_too(channels):
     assert colour_grid(np.full((16, 16, channels), 255, np.uint8)) == " / ".join(["w" * 8] * 8)
 
 
+BYTES = spaces.Box(0, 255, (16, 24), np.uint8)
+
+
+@pytest.mark.parametrize(("shape", "space"), [((3, 16, 24), None), ((1, 16, 24), None), ((16, 24), BYTES)])
+def test_channels_may_come_first_or_be_left_out(shape, space):
+    image = np.zeros(shape, np.uint8)
+    image[..., :12] = 255
+    assert describe(image, space) == " / ".join(["wwww...."] * 8)
+
+
 def test_boards_are_no_images():
-    assert not is_image(np.zeros((8, 8, 3), np.uint8))
-    assert not is_image(np.zeros((84, 84, 3), np.int64))
-    assert not is_image(np.zeros((84, 84, 2), np.uint8))
+    assert as_image(np.zeros((8, 8, 3), np.uint8)) is None
+    assert as_image(np.zeros((84, 84, 3), np.int64)) is None
+    assert as_image(np.zeros((84, 84, 2), np.uint8)) is None
+    assert as_image(np.zeros((19, 19), np.uint8)) is None
+    assert as_image(np.zeros((19, 19), np.uint8), spaces.Box(0, 2, (19, 19), np.uint8)) is None
+    assert as_image(np.zeros((8, 8), np.uint8), spaces.Box(0, 255, (8, 8), np.uint8)) is None
     assert describe({"at": np.uint8(3), "view": np.zeros((16, 16, 1), np.uint8)}).startswith("at 3; view ........ / ")
 
 

@@ -219,3 +219,23 @@ def test_random_play_ends_in_every_game_listed() -> None:
         while not game.over:
             game.step(answers(game, draw))
         assert game.env.state.is_terminal()
+
+
+@pytest.mark.parametrize("id", READ_WELL)
+def test_a_table_that_is_kept_names_actions_as_every_state_does(id: str) -> None:
+    game = pyspiel.load_game(id)
+    words, draw = Words(game), random.Random(0)
+    assert words._steady
+    names: dict[tuple[int, int], str] = {}
+    for _ in range(20):
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            for player in range(game.num_players()):
+                if state.is_simultaneous_node() or player == state.current_player():
+                    for action in state.legal_actions(player):
+                        name = state.action_to_string(player, action)
+                        assert names.setdefault((player, action), name) == name
+            if state.is_simultaneous_node():
+                state.apply_actions([draw.choice(state.legal_actions(p)) for p in range(game.num_players())])
+            else:
+                state.apply_action(draw.choice(state.legal_actions()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -104,3 +105,14 @@ def test_nan_is_found_anywhere():
     assert has_nan(float("nan"))
     assert has_nan(np.float32("nan"))
     assert not has_nan({"a": np.array([1]), "b": "nan", "c": np.array([np.inf])})
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.complex64])
+def test_only_what_is_not_a_number_is_nan_however_large_or_infinite_the_others_are(kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        largest = np.finfo(kind).max
+        for fine in ([], [0.0, 1.0], [np.inf, -np.inf], [largest, -largest]):
+            assert not has_nan(np.array(fine, kind))
+            assert has_nan(np.array([[*fine, np.nan]], kind))
+        assert has_nan(np.array(np.nan, kind))
