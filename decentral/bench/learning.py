@@ -51,49 +51,28 @@ def won(env: Any, agent: str, total: float) -> float:
 
 
 _WON = "decentral.bench.learning:won"
+_RANDOM = {"kind": "random"}
 _SHORT = {"lr": 1e-3, "kl": 1e-4}
 """Episodes of a few turns, whose reward comes last."""
-_LONG = {"lr": 4e-4, "kl": 0.03, "window": 1024}
-"""Episodes of many turns, few of which are played in the time: smaller steps, and an anchor that keeps them trying."""
+_LONG = {"lr": 5e-4, "kl": 0.0, "uniform_steps": 48}
+"""Episodes of many turns, of which few can be played: each turn is credited by itself, and all actions are tried."""
+_FEW = {"groups": 4, "group": 8, "eval_episodes": 16}
 TASKS: dict[str, Task] = {
     "tictactoe": Task(
-        (
-            {
-                "env": "classic/tictactoe_v3",
-                "agent": _SHORT,
-                "agents": {"player_2": {"kind": "random"}},
-                "iterations": 150,
-            },
-        ),
-        _WON,
+        ({"env": "classic/tictactoe_v3", "agent": _SHORT, "agents": {"player_2": _RANDOM}, "iterations": 120},), _WON
     ),
     "tictactoe, self-play": Task(
-        ({"env": "classic/tictactoe_v3", "agent": _SHORT | {"past": 0.25}, "iterations": 150},), _WON
+        ({"env": "classic/tictactoe_v3", "agent": _SHORT | {"past": 0.25}, "iterations": 120},), _WON
     ),
-    "leduc, self-play": Task(({"env": "openspiel/leduc_poker", "agent": _SHORT | {"past": 0.25}, "iterations": 80},)),
+    "leduc, self-play": Task(({"env": "openspiel/leduc_poker", "agent": _SHORT | {"past": 0.25}, "iterations": 60},)),
     "tiny hanabi": Task(({"env": "openspiel/tiny_hanabi", "agent": _SHORT | {"lr": 5e-4}, "iterations": 60},)),
-    "box pushing": Task(
-        (
-            {
-                "env": "openspiel/coop_box_pushing",
-                "agent": _LONG | {"discount": 0.95, "window": 512},
-                "iterations": 15,
-                "groups": 2,
-                "eval_episodes": 16,
-            },
+    "foraging": Task(
+        tuple(
+            {"env": f"lbforaging/Foraging-{size}-v3", "agent": _LONG | {"discount": 0.9}, "iterations": 12, **_FEW}
+            for size in ("5x5-2p-2f", "8x8-2p-2f-coop")
         )
     ),
-    "spread": Task(
-        (
-            {
-                "env": "mpe2/simple_spread_v3",
-                "agent": _LONG | {"discount": 0.7},
-                "iterations": 36,
-                "groups": 4,
-                "eval_episodes": 16,
-            },
-        )
-    ),
+    "spread": Task(({"env": "mpe2/simple_spread_v3", "agent": _LONG | {"discount": 0.7}, "iterations": 30, **_FEW},)),
 }
 QUICK: dict[str, Any] = {"iterations": 1, "groups": 2, "group": 4, "eval_episodes": 4, "engine": "inline"}
 
