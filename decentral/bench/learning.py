@@ -54,8 +54,10 @@ _WON = "decentral.bench.learning:won"
 _RANDOM = {"kind": "random"}
 _SHORT = {"lr": 1e-3, "kl": 1e-4}
 """Episodes of a few turns, whose reward comes last."""
-_LONG = {"lr": 5e-4, "kl": 0.0, "uniform_steps": 48}
-"""Episodes of many turns, of which few can be played: each turn is credited by itself, and all actions are tried."""
+_LONG = {"lr": 5e-4, "kl": 0.0}
+"""Episodes of many turns, of which few can be played in the time."""
+_BY_TURN = {"discount": 0.9}
+_TRY = {"uniform_steps": 48}
 _FEW = {"groups": 4, "group": 8, "eval_episodes": 16}
 TASKS: dict[str, Task] = {
     "tictactoe": Task(
@@ -68,11 +70,13 @@ TASKS: dict[str, Task] = {
     "tiny hanabi": Task(({"env": "openspiel/tiny_hanabi", "agent": _SHORT | {"lr": 5e-4}, "iterations": 60},)),
     "foraging": Task(
         tuple(
-            {"env": f"lbforaging/Foraging-{size}-v3", "agent": _LONG | {"discount": 0.9}, "iterations": 12, **_FEW}
-            for size in ("5x5-2p-2f", "8x8-2p-2f-coop")
+            {"env": f"lbforaging/Foraging-{size}-v3", "agent": _LONG | first, "iterations": 12, **_FEW}
+            for size, first in (("5x5-2p-2f", _TRY | _BY_TURN), ("8x8-2p-2f-coop", _BY_TURN))
         )
     ),
-    "spread": Task(({"env": "mpe2/simple_spread_v3", "agent": _LONG | {"discount": 0.7}, "iterations": 30, **_FEW},)),
+    "spread": Task(
+        ({"env": "mpe2/simple_spread_v3", "agent": _LONG | _TRY | {"discount": 0.7}, "iterations": 30, **_FEW},)
+    ),
 }
 QUICK: dict[str, Any] = {"iterations": 1, "groups": 2, "group": 4, "eval_episodes": 4, "engine": "inline"}
 
