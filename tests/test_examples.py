@@ -1,4 +1,4 @@
-"""Every example runs, shortened; the notebooks run as they stand."""
+"""Every example runs, shortened; so do the notebooks, which stand there as they were executed."""
 
 from __future__ import annotations
 
@@ -62,6 +62,8 @@ def test_the_gallery_shows_every_suite_and_trains_on_one(
 @pytest.mark.parametrize("name", ["study_a_run.ipynb", "why_drafts_are_accepted.ipynb", "your_environment.ipynb"])
 def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
     notebook = nbformat.read(EXAMPLES / name, as_version=4)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("iterations=24", "iterations=2")
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
     assert any("image/png" in o.get("data", {}) for o in outputs)

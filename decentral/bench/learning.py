@@ -55,7 +55,7 @@ _RANDOM = {"kind": "random"}
 _SHORT = {"lr": 1e-3, "kl": 1e-4}
 """Episodes of a few turns, whose reward comes last."""
 _LONG = {"lr": 5e-4, "kl": 0.0}
-"""Episodes of many turns, of which few can be played in the time."""
+"""Episodes of many turns, of which few can be played."""
 _BY_TURN = {"discount": 0.9}
 _TRY = {"uniform_steps": 48}
 _FEW = {"groups": 4, "group": 8, "eval_episodes": 16}
@@ -105,9 +105,17 @@ def run(quick: bool, report: Callable[[str], object], out: Path, names: Sequence
             hashes = model_hashes([config.agent for config in configs])
             for seed in SEEDS[: 1 if quick else None]:
                 settings = {"task": name, "seed": seed}
-                fingerprint = {"stages": plan, "success": task.success, "versions": versions(), "models": hashes}
                 episodes = int(QUICK["eval_episodes"]) if quick else EPISODES
-                folder = out / "runs" / f"{_slug(name)}-{seed}"
+                fingerprint = {
+                    "stages": plan,
+                    "success": task.success,
+                    "episodes": episodes,
+                    "versions": versions(),
+                    "models": hashes,
+                    "code": code_hash(agents, envs),
+                }
+                mark = hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest()[:8]
+                folder = out / "runs" / f"{_slug(name)}-{seed}-{mark}"
                 measure = partial(_measure, task, plan, seed, episodes, folder)
                 for row in grid.cell(settings, fingerprint, measure):
                     rows.append(settings | row)
@@ -118,7 +126,7 @@ def run(quick: bool, report: Callable[[str], object], out: Path, names: Sequence
         "rows": rows,
         "tasks": [{"task": name, **_pooled([row for row in rows if row["task"] == name])} for name in tasks],
         "stages": {name: task.stages for name, task in tasks.items()},
-        "versions": versions() | {"models": hashes},
+        "versions": versions() | {"models": model_hashes([AgentConfig()])},
     }
     write_whole(out / "learning.json", json.dumps(found, indent=1).encode())
     return found
