@@ -52,9 +52,9 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         int,
         Meta(
             ge=0,
-            description="optimiser steps of the first update, which then makes legal actions equally likely instead of "
-            "learning from rewards: a model that prefers some words would not try the others, and pocket knows the "
-            "words of the built-in games only",
+            description="optimiser steps of the first update, which then makes the next tokens of legal actions equally "
+            "likely and learns nothing from rewards, for a model that would not try some actions (30 to 50 do; the "
+            "metrics uneven_first and uneven_last tell, in nats, how far it was from that)",
         ),
     ] = 0
     temperature: Annotated[
@@ -66,8 +66,8 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Meta(
             ge=0,
             lt=1,
-            description="share of training groups that the agent plays with earlier weights of its own and does not "
-            "learn from, so that opponents that learn meet more than its newest habits; takes a second model's memory",
+            description="share of training groups, from 0 to below 1, that the agent plays with earlier weights of its "
+            "own; it learns nothing from them, and opponents meet more than its newest habits",
         ),
     ] = 0.0
     update_every: Annotated[

@@ -45,7 +45,7 @@ class LanguageAgent:
         self._phase = phase
         self._plays = {}
         self._rewards = {}
-        self._tally = _Tally(sampled=self.rollouts.spent.tokens)
+        self._tally = _Tally(sampled=self._spent())
         self.rollouts.clear(self.config.temperature if phase.kind == "train" else 1.0)
         if self._watch:
             self._watch.begin()
@@ -87,17 +87,16 @@ class LanguageAgent:
                 self._plays[over.episode] = Play(stream, over.group, over.outcome.total, rewards)
 
     def update(self) -> Metrics:
-        figures = self._tally.figures(self.rollouts.spent.tokens)
+        figures = self._tally.figures(self._spent())
         if self._watch:
             figures |= self._watch.played()
         due = (self._phase.iteration + 1) % self.config.update_every == 0
         if self._learner and self._phase.kind == "train" and due:
             started = time.perf_counter()
             plays = [self._plays[episode] for episode in sorted(self._plays)]
-            if self.config.uniform_steps and self._learner.updates == 0:
-                figures |= self._learner.level(plays, self.config.uniform_steps)
-            else:
-                figures |= self._learner.step(plays)
+            first = self.config.uniform_steps and self._learner.updates == 0
+            even = self._learner.level(plays, self.config.uniform_steps) if first else {}
+            figures |= even or self._learner.step(plays)
             if self._past:
                 self._past.keep(self._learner.updates, self.policy.trained())
             if self._watch:
@@ -128,6 +127,10 @@ class LanguageAgent:
         if self.drafter:
             self.drafter.head.save(folder / "mtp")
             self.drafter.pace.known.save(folder / "mtp")
+
+    def _spent(self) -> int:
+        """Returns how many tokens were sampled, by earlier weights too."""
+        return self.rollouts.spent.tokens + (self._past.rollouts.spent.tokens if self._past else 0)
 
     def _engine(self, group: int) -> Rollouts:
         """Returns the engine that plays a group's episodes."""

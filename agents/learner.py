@@ -110,12 +110,13 @@ class Learner:
         }
 
     def level(self, plays: Sequence[Play], steps: int) -> Metrics:
-        """Makes an update of several steps by which all that legal actions allow becomes equally likely.
+        """Makes an update of several steps by which the next tokens of legal actions become equally likely.
 
         Rewards play no part in it. Returns how far the policy was from that before the first and before the last step,
-        in nats a choice; nothing if there was no choice.
+        in nats a choice; nothing if no action was among legal ones.
         """
-        chunks = [chunk for play in plays for chunk in play.stream.chunks]
+        every = (chunk for play in plays for chunk in play.stream.chunks)
+        chunks = [chunk for chunk in every if any(choice.allowed is not None for choice in chunk.choices)]
         batches = pack([needed(chunk) for chunk in chunks], self._tokens)
         found = []
         for number in range(steps if batches else 0):

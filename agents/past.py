@@ -66,7 +66,7 @@ class PastSelves:
         """Takes the weights after an update; where there are too many, every second one goes and fewer follow."""
         if updates % self._spacing:
             return
-        self._kept[updates] = {name: p.detach().cpu().clone() for name, p in trained.items()}
+        self._kept[updates] = {name: p.detach().cpu().clone().contiguous() for name, p in trained.items()}
         while len(self._kept) > _MOST:
             self._spacing *= 2
             self._kept = {at: weights for at, weights in self._kept.items() if at % self._spacing == 0}

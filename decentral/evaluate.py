@@ -42,13 +42,15 @@ class Score(msgspec.Struct, frozen=True):
     """The same seeds and opponents, the agent and its team choosing uniformly among their legal actions."""
     difference: Interval
     """Trained less random, from the pairs of episodes with the same seed."""
+    against: str
+    """Who played for the other teams, such as ``bob: random``; empty where there are none."""
 
 
 class Evaluation(msgspec.Struct, frozen=True):
     """The scores of a run's agents and teams, and the episodes that count for none."""
 
     episodes: int
-    """That every score counts, at most."""
+    """That the score with the fewest counts."""
     scores: tuple[Score, ...]
     """Of each agent."""
     teams: tuple[Score, ...]
@@ -90,25 +92,16 @@ def evaluate(
     those of the run's own evaluations, which training never sees; or follow from another ``seed``. ``factory`` makes
     the environment in place of the run's name for it (one defined in a notebook or a function).
 
-    Raises RunError if ``against`` has other agents, EnvError if every episode ends in a fault.
+    Raises RunError if ``against`` is of another game or the run has no teams, EnvError if all episodes have faults.
     """
     start = run.config.seed if seed is None else seed
     phase = Phase("eval", run.state["iteration"])
     plays = plan.episodes(msgspec.structs.replace(run.config, seed=start, eval_episodes=episodes), phase)
     chance = {name: make_mind(name, AgentConfig(kind="random"), start) for name in run.agents}
-    if against is not None and against.agents != run.agents:
-        raise RunError(
-            f"the run {str(against.path)!r} has the agents {', '.join(against.agents)}, not {', '.join(run.agents)}: "
-            "take opponents from a run of the same environment"
-        )
+    opponents = _opponents(run, against)
 
     def games() -> Game:
         return make(run.config.env, factory)
-
-    def opponent(name: str) -> Mind:
-        if against is not None:
-            return load_mind(against, name)
-        return chance[name] if run.config.agent_config(name).kind == "learning" else load_mind(run, name)
 
     agents: list[Score] = []
     teams: list[Score] = []
@@ -117,7 +110,9 @@ def evaluate(
     for team, members in (run.config.teams or {"": run.agents}).items():
         if all(run.config.agent_config(name).kind == "random" for name in members) and len(members) < len(run.agents):
             continue
-        others = {name: opponent(name) for name in run.agents if name not in members}
+        rest = [name for name in run.agents if name not in members]
+        others = {name: load_mind(opponents[name], name) if name in opponents else chance[name] for name in rest}
+        met = ", ".join(f"{name}: {_described(opponents.get(name), run, name)}" for name in rest)
         sides = ({name: load_mind(run, name) for name in members}, {name: chance[name] for name in members})
         trained, random = ({over.episode.id: over for over in play(games, others | side, plays)} for side in sides)
         faults += [over.fault for one in (trained, random) for over in one.values() if over.fault]
@@ -126,10 +121,31 @@ def evaluate(
         if not pairs:
             raise EnvError(f"all {episodes} episodes ended in a fault, the first one: {faults[0]}")
         least = min(least, len(pairs))
-        agents += filter(None, (_score(name, (name,), pairs) for name in members))
+        agents += filter(None, (_score(name, (name,), pairs, met) for name in members))
         if team and len(members) > 1:
-            teams += filter(None, [_score(team, members, pairs)])
+            teams += filter(None, [_score(team, members, pairs, met)])
     return Evaluation(least, tuple(agents), tuple(teams), tuple(faults))
+
+
+def _opponents(run: Run, against: Run | None) -> dict[str, Run]:
+    """Returns from which run an agent comes as an opponent; those that are left out play at random. Raises RunError."""
+    if against is None:
+        return {name: run for name in run.agents if run.config.agent_config(name).kind != "learning"}
+    if len(run.config.teams) < 2:
+        raise RunError(
+            f"the run {str(run.path)!r} has no opponents, since its agents play for one team: leave out `against`, or "
+            "train with teams"
+        )
+    if (against.config.env.name, against.agents) != (run.config.env.name, run.agents):
+        theirs, ours = (f"{one.config.env.name} with {', '.join(one.agents)}" for one in (against, run))
+        raise RunError(f"the run {str(against.path)!r} plays {theirs}, not {ours}: take opponents from the same game")
+    return dict.fromkeys(run.agents, against)
+
+
+def _described(source: Run | None, run: Run, name: str) -> str:
+    if source is None:
+        return "random"
+    return source.config.agent_config(name).kind if source is run else f"of {source.path}"
 
 
 def play(games: Callable[[], Game], minds: Mapping[str, Mind], episodes: Sequence[Episode]) -> list[Finished]:
@@ -183,7 +199,7 @@ def _tell(minds: Mapping[str, Mind], over: Finished, group: int) -> None:
         mind.end([Ended(over.episode.id, group, outcome, "environment" if over.fault else "")])
 
 
-def _score(name: str, members: Sequence[str], pairs: Sequence[tuple[Finished, Finished]]) -> Score | None:
+def _score(name: str, members: Sequence[str], pairs: Sequence[tuple[Finished, Finished]], against: str) -> Score | None:
     """Compares the mean of some agents; None if none of them lived in any pair of episodes."""
     for measure, interval, difference in (
         ("success", wilson, paired_difference),
@@ -193,7 +209,7 @@ def _score(name: str, members: Sequence[str], pairs: Sequence[tuple[Finished, Fi
         judged = [(mine, other) for mine, other in both if mine is not None and other is not None]
         if judged:
             mine, other = zip(*judged)
-            return Score(name, measure, interval(mine), interval(other), difference(mine, other))
+            return Score(name, measure, interval(mine), interval(other), difference(mine, other), against)
     return None
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 
+import msgspec
+
 from decentral.agents import make_mind
 from decentral.agents.mind import Mind, Phase, Request
 from decentral.envs.names import load
@@ -29,6 +31,7 @@ def load_mind(run: Run, name: str, ask: Callable[[Turn], str] | None = None) -> 
                 f"{found}: put the old weights back, or use the exported folder agents/{name}/model of the run"
             )
     script = load(config.script, "script") if config.script else None
+    config = msgspec.structs.replace(config, past=0.0)  # earlier weights play in training only
     mind = make_mind(name, config, run.config.seed, script=script, ask=ask)
     mind.load(folder)
     return mind

@@ -113,7 +113,7 @@ def _lead(run: Run) -> str:
         parts.append(f" for {done} {'' if done == run.config.iterations else f'of {run.config.iterations} '}iterations")
     if state.get("train_seconds"):
         parts.append(f" ({duration(state['train_seconds'])} of training)")
-    if not rows.empty and rows["last"].notna().all() and not run.config.teams:
+    if not rows.empty and rows["last"].notna().all() and len(run.config.teams) < 2:
         before, after = rows["first"].mean(), rows["last"].mean()
         word = rows["measure"].iloc[0]
         parts.append(f"; mean {word} went from {figure(before, word)} to {figure(after, word)}")

@@ -6,8 +6,9 @@ nothing about what is measured.
 
 from __future__ import annotations
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "code_hash"]
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -74,3 +75,13 @@ class Grid:
 
 def _key(settings: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> str:
     return json.dumps([settings, fingerprint], sort_keys=True)
+
+
+def code_hash(*places: Path) -> str:
+    """Returns twelve digits of the SHA-256 of files and of all Python files below folders, so that figures of older
+    code are not kept."""
+    digest = hashlib.sha256()
+    for place in places:
+        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]

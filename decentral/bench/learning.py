@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["TASKS", "run", "won"]
 
+import hashlib
 import json
 import math
 import shlex
@@ -19,7 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from decentral.bench.grid import Grid
+from decentral import agents, envs
+from decentral.agents.config import AgentConfig
+from decentral.bench.grid import Grid, code_hash
 from decentral.config import Config
 from decentral.disk import write_whole
 from decentral.errors import ConfigError, suggest
@@ -56,22 +59,31 @@ _SHORT = {"lr": 1e-3, "kl": 1e-4}
 """Episodes of a few turns, whose reward comes last."""
 _LONG = {"lr": 5e-4, "kl": 0.0}
 """Episodes of many turns, of which few can be played."""
-_BY_TURN = {"discount": 0.9}
 _TRY = {"uniform_steps": 48}
 _FEW = {"groups": 4, "group": 8, "eval_episodes": 16}
 TASKS: dict[str, Task] = {
     "tictactoe": Task(
         ({"env": "classic/tictactoe_v3", "agent": _SHORT, "agents": {"player_2": _RANDOM}, "iterations": 120},), _WON
     ),
-    "tictactoe, self-play": Task(
+    "tictactoe self-play": Task(
         ({"env": "classic/tictactoe_v3", "agent": _SHORT | {"past": 0.25}, "iterations": 120},), _WON
     ),
-    "leduc, self-play": Task(({"env": "openspiel/leduc_poker", "agent": _SHORT | {"past": 0.25}, "iterations": 60},)),
+    "leduc self-play": Task(({"env": "openspiel/leduc_poker", "agent": _SHORT | {"past": 0.25}, "iterations": 60},)),
     "tiny hanabi": Task(({"env": "openspiel/tiny_hanabi", "agent": _SHORT | {"lr": 5e-4}, "iterations": 60},)),
     "foraging": Task(
-        tuple(
-            {"env": f"lbforaging/Foraging-{size}-v3", "agent": _LONG | first, "iterations": 12, **_FEW}
-            for size, first in (("5x5-2p-2f", _TRY | _BY_TURN), ("8x8-2p-2f-coop", _BY_TURN))
+        (
+            {
+                "env": "lbforaging/Foraging-5x5-2p-2f-v3",
+                "agent": _LONG | _TRY | {"discount": 0.9},
+                "iterations": 16,
+                **_FEW,
+            },
+            {
+                "env": "lbforaging/Foraging-8x8-2p-2f-coop-v3",
+                "agent": _LONG | {"lr": 1e-4, "discount": 0.9},
+                "iterations": 6,
+                **_FEW,
+            },
         )
     ),
     "spread": Task(
@@ -112,7 +124,7 @@ def run(quick: bool, report: Callable[[str], object], out: Path, names: Sequence
                     "episodes": episodes,
                     "versions": versions(),
                     "models": hashes,
-                    "code": code_hash(agents, envs),
+                    "code": code_hash(Path(agents.__file__).parent, Path(envs.__file__).parent, Path(__file__)),
                 }
                 mark = hashlib.sha256(json.dumps(fingerprint, sort_keys=True).encode()).hexdigest()[:8]
                 folder = out / "runs" / f"{_slug(name)}-{seed}-{mark}"

@@ -106,9 +106,9 @@ def _show_results(run: Run, console: Console) -> None:
     for row in results.to_dict("records"):
         mine = metrics[metrics["agent"] == row["agent"]]
         shown.add_row(Text(row["agent"]), *_ends(row, word), f"{mine['updates'].max():.0f}" if len(mine) else "0")
-    teams = run.team_results().set_index("team", drop=False)
-    for row in teams[[len(run.config.teams[name]) > 1 for name in teams["team"]]].to_dict("records"):
-        shown.add_row(Text(f"team {row['team']}"), *_ends(row, word), "")
+    for row in run.team_results().to_dict("records"):
+        if len(run.config.teams[row["team"]]) > 1:
+            shown.add_row(Text(f"team {row['team']}"), *_ends(row, word), "")
     console.print()
     console.print(shown)
     seconds = run.state.get("train_seconds", 0.0)
@@ -142,11 +142,13 @@ def eval_command(
     from decentral.report import interval_text
 
     word = found.scores[0].measure if found.scores else "success"
-    shown = table("agent", f"{word} trained", "random-legal", "difference")
+    met = any(score.against for score in found.scores)
+    shown = table("agent", f"{word} trained", "random-legal", "difference", *(["against"] if met else []))
     for score in (*found.scores, *found.teams):
+        name = f"team {score.name}" if score in found.teams else score.name
         apart = "points" if score.measure == "success" else score.measure
         sides = (interval_text(one, score.measure) for one in (score.trained, score.random))
-        shown.add_row(Text(score.name), *sides, interval_text(score.difference, apart))
+        shown.add_row(Text(name), *sides, interval_text(score.difference, apart), *map(Text, [score.against][:met]))
     console = Console()
     console.print(shown)
     spoilt = f"; {len(found.faults)} spoilt, the first one: {found.faults[0]}" if found.faults else ""
@@ -156,7 +158,7 @@ def eval_command(
 
 def _plain(score: Score) -> dict[str, Any]:
     sides = {key: _finite(getattr(score, key)._asdict()) for key in ("trained", "random", "difference")}
-    return {"measure": score.measure, **sides}
+    return {"measure": score.measure, "against": score.against, **sides}
 
 
 def _finite(values: dict[str, float]) -> dict[str, float | None]:

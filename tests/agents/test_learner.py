@@ -215,3 +215,11 @@ def test_the_first_update_may_make_all_legal_actions_equally_likely(tiny: Path) 
     actions = mind.act([Request(e, 0, turn) for e in range(300)])
     assert all(actions.count(action) > 60 for action in LEGAL)
     assert "loss" in iterate(mind, 1), "the next one learns from rewards"
+
+
+def test_free_text_alone_is_learnt_from_rewards_at_once(tiny: Path) -> None:
+    mind = agent(tiny, uniform_steps=4, kl=0.0)
+    mind.begin(Phase("train", 0))
+    mind.act([Request(e, 0, Turn("bob", 0, "you red", free=4)) for e in range(4)])
+    mind.end([Ended(e, 0, Outcome("bob", float(e), 1, reward=float(e))) for e in range(4)])
+    assert "loss" in mind.update()

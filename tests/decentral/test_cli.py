@@ -84,7 +84,7 @@ def test_a_trained_run_is_evaluated_watched_and_reported(game: str, tmp_path: Pa
     assert "points [" in plain.stdout
     found = json.loads(call("eval", run, "--episodes", 20, "--json").stdout)
     assert found["episodes"] == 20
-    assert set(found["agents"]["a"]) == {"measure", "trained", "random", "difference"}
+    assert set(found["agents"]["a"]) == {"measure", "trained", "random", "difference", "against"}
     assert set(found["agents"]["a"]["trained"]) == {"value", "low", "high"}
     seen = call("watch", run, "--seed", 3)
     assert seen.exit_code == 0

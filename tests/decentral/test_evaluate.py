@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from decentral import plan
@@ -113,6 +114,7 @@ def test_each_team_plays_against_chance_where_its_opponents_learn(
     ]
     assert [score.name for score in found.scores] == ["player_1", "player_2"]
     assert found.teams == ()
+    assert [score.against for score in found.scores] == ["player_2: random", "player_1: scripted"]
     assert found.scores[0].trained.value > found.scores[0].random.value, "who takes cells in order beats chance"
 
 
@@ -147,10 +149,14 @@ def test_opponents_may_come_from_another_run(
     )
     evaluate(run, 2, against=other)
     assert seen == ["frozen", "scripted"] * 2
-    stranger = Run(run.path, run.config)
-    stranger.agents = ("ada", "bob")
-    with pytest.raises(RunError, match="has the agents ada, bob, not player_1, player_2"):
+    found = evaluate(run, 2, against=other)
+    assert [score.against for score in found.scores] == [f"player_2: of {run.path}", f"player_1: of {run.path}"]
+    stranger = Run(run.path, run.config.with_set(["env.name=classic/connect_four_v3"]))
+    with pytest.raises(RunError, match="plays classic/connect_four_v3 with player_1, player_2, not classic/tictactoe"):
         evaluate(run, 2, against=stranger)
+    together = Run(run.path, msgspec.structs.replace(run.config, teams={}))
+    with pytest.raises(RunError, match="has no opponents, since its agents play for one team"):
+        evaluate(together, 2, against=other)
 
 
 def test_a_broken_environment_is_named(make_run: MakeRun, tmp_path: Path) -> None:

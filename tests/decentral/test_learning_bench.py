@@ -19,7 +19,8 @@ def test_each_stage_starts_where_the_one_before_ended_and_is_kept(
     monkeypatch.setattr(learning, "TASKS", {"two": learning.Task((stage, stage), learning._WON)})
     lines: list[str] = []
     found = learning.run(True, lines.append, tmp_path)
-    first, second = (Run.load(tmp_path / "runs" / "two-1" / str(number)) for number in range(2))
+    (folder,) = (tmp_path / "runs").glob("two-1-*")
+    first, second = (Run.load(folder / str(number)) for number in range(2))
     assert second.config.agent_config("player_1").model == str(first.path / "agents" / "player_1" / "model")
     assert second.config.agent_config("player_2").kind == "random"
     assert [row["agent"] for row in found["rows"]] == ["player_1"], "who does not learn is not measured"
