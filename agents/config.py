@@ -52,9 +52,9 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         int,
         Meta(
             ge=0,
-            description="optimiser steps of the first update, which then makes the next tokens of legal actions equally "
-            "likely and learns nothing from rewards, for a model that would not try some actions (30 to 50 do; the "
-            "metrics uneven_first and uneven_last tell, in nats, how far it was from that)",
+            description="optimiser steps of the first update, which then makes the next tokens of legal actions "
+            "equally likely and learns nothing from rewards, for a model that would not try some actions (30 to 50 "
+            "do; the metrics uneven_first and uneven_last tell, in nats, how far it was from that)",
         ),
     ] = 0
     temperature: Annotated[

@@ -6,13 +6,17 @@ import os
 import runpy
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
+import decentral
 from decentral.envs.names import suites
+from decentral.envs.turn import Turn
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -38,6 +42,28 @@ def test_the_environment_of_ones_own_trains(tmp_path: Path) -> None:
         sys.executable, "-m", "decentral", "train", name, "--iterations", "1", "--out", tmp_path / "run", cwd=tmp_path
     )
     assert "report:" in out
+
+
+def test_rivals_learn_against_a_script_a_frozen_model_and_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, with few episodes."""
+    few: dict[str, Any] = {"engine": "inline", "groups": 1, "group": 4, "eval_episodes": 4}
+    monkeypatch.setattr(decentral, "train", partial(decentral.train, **few))
+    monkeypatch.setattr(sys, "argv", ["nim.py", str(tmp_path / "runs"), "1"])
+    runpy.run_path(str(EXAMPLES / "nim.py"), run_name="__main__")
+    said = capsys.readouterr().out.splitlines()
+    assert [line.partition(": ")[0] for line in said] == ["taught"] * 2 + ["self_play"] * 4
+    assert said[0].endswith("against bob: scripted")
+    assert said[1].endswith("against ada: random")
+    assert said[4].endswith("taught")
+
+
+def test_the_perfect_player_of_nim_never_loses_from_a_good_place() -> None:
+    game = runpy.run_path(str(EXAMPLES / "nim.py"))
+    for stones in range(1, 10):
+        taken = game["perfect"](Turn("bob", 0, f"stones {stones}", tuple("123"[:stones])))
+        assert stones % 4 == 0 or (stones - int(taken)) % 4 == 0
 
 
 def test_the_gallery_shows_every_suite_and_trains_on_one(
