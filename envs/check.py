@@ -15,6 +15,7 @@ from typing import Any
 from gymnasium import spaces
 from pettingzoo import AECEnv
 
+from decentral.envs.agent_names import declared
 from decentral.envs.config import EnvConfig
 from decentral.envs.conformance import conformance
 from decentral.envs.fork import Forkable, prove_fork
@@ -30,6 +31,7 @@ from decentral.envs.watch import Watch
 from decentral.errors import EnvError, said
 
 EPISODES = 3
+_COPY = "another copy"
 
 Make = Callable[[], Game]
 
@@ -70,25 +72,24 @@ def check_env(
         effects.start()
         with contextlib.suppress(EnvError):  # playing meets it again
             game.reset(seed)
+            rows += _images(game)
         turn = next(iter(game.turns()), None)
-        rows += _images(game)
         watch = Watch(game)
-        try:
-            traces, faults = _episodes(maker, game, seed, watch, effects)
-        except EnvError as error:
-            traces, faults = [], [broken("made", error)]
+        traces, faults = _episodes(maker, game, seed, watch, effects)
         rows += faults or [_plays(traces)]
         if watch.fault:
             rows.append(broken("spaces", watch.fault))
+        further = all(row.name != _COPY for row in faults)
         if traces:
             source = partial(_source, game)
-            rows += [_legal(traces, source), *_repeats(maker, traces, effects.cause())]
+            rows += [_legal(traces, source)]
+            rows += _repeats(maker, traces, effects.cause()) if further else []
             rows += [_ends(traces, config.max_rounds), _rewards(traces), _success(traces)]
             if count is not None:
                 rows.append(_tokens(traces, count, window, source))
             if encode is not None:
                 rows.append(_encodings(traces, encode, source))
-        fork, forks = _fork(maker, seed) if traces else (None, [])
+        fork, forks = _fork(maker, seed) if traces and further else (None, [])
         rows += [_effects(made, effects), *forks]
     return Report(config.name, tuple(rows), turn, fork)
 
@@ -103,7 +104,7 @@ def _made(game: Game, other: Game) -> Row:
 def _episodes(maker: Make, game: Game, seed: int, watch: Watch, effects: SideEffects) -> tuple[list[Trace], list[Row]]:
     """Plays episodes on one copy, and on a new one after a fault, as a run does.
 
-    Returns those that came to their end, and what broke the others. Raises EnvError if no new one can be made.
+    Returns those that came to their end, and what broke the others, or kept a new copy from being made.
     """
     traces: list[Trace] = []
     faults: dict[str, Row] = {}
@@ -117,7 +118,11 @@ def _episodes(maker: Make, game: Game, seed: int, watch: Watch, effects: SideEff
             traces.append(play(game, seed + i, look))
         except EnvError as error:
             faults.setdefault(error.detail, _spoilt("plays", maker, error, seed))
-            game = maker()
+            try:
+                game = maker()
+            except EnvError as unmade:
+                faults[_COPY] = broken(_COPY, unmade)
+                break
             watch.follow(game)
     return traces, list(faults.values())
 
@@ -234,10 +239,12 @@ def _success(traces: list[Trace]) -> Row:
 
 def _images(game: Game) -> list[Row]:
     """Says what is lost where the default view reads images."""
-    known = {str(agent): game.env.observation_space(agent) for agent in getattr(game.env, "possible_agents", ())}
+    if type(game.view) is not SpaceView:
+        return []
+    known = {str(agent): game.env.observation_space(agent) for agent in declared(game.env)}
     every = [leaf for name, seen in game.observations().items() for leaf in _leaves(seen, known.get(name))]
     found = [image for value, space in every if (image := as_image(value, space)) is not None]
-    if not found or type(game.view) is not SpaceView:
+    if not found:
         return []
     height, width = found[0].shape[:2]
     what = f"{height} x {width} pixels read as a coarse grid of colours, which loses most of an image; "

@@ -19,8 +19,9 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
+from decentral.envs.agent_names import declared
 from decentral.envs.report import Row
-from decentral.errors import said
+from decentral.errors import said, short
 
 CYCLES = 20
 """Steps per agent."""
@@ -41,7 +42,7 @@ def conformance(env: Any, seed: int) -> Row:
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("always")
         try:
-            for agent in getattr(env, "possible_agents", ()):
+            for agent in declared(env):
                 env.action_space(agent).seed(seed)
             if aec:
                 api_test(_Aec(env, calls), num_cycles=CYCLES)
@@ -163,7 +164,7 @@ class _Aec(BaseWrapper):  # type: ignore[misc]
     def observe(self, agent: Any) -> Any:
         self.calls.note("observe", agent)
         seen, space = self.env.observe(agent), self.env.observation_space(agent)
-        assert space.contains(seen), f"the observation {repr(seen)[:60]} of {agent!r} is not in {space}"
+        assert space.contains(seen), f"the observation {short(seen)} of {agent!r} is not in {space}"
         return _replaced(seen, space)
 
 

@@ -21,7 +21,7 @@ from pettingzoo.utils.wrappers import (
     TerminateIllegalWrapper,
 )
 
-from decentral.envs.agent_names import check_names
+from decentral.envs.agent_names import check_names, declared
 
 
 class Breach(Exception):
@@ -118,8 +118,8 @@ def _seats(env: Any) -> dict[Hashable, Seat]:
 
     Raises EnvError for names that no run can use.
     """
-    possible = getattr(env, "possible_agents", None)
-    if possible is None or not len(possible):
+    possible = declared(env)
+    if not possible:
         env.reset(seed=0)
         possible = env.agents
     check_names([str(agent) for agent in possible])
@@ -283,12 +283,17 @@ class AecDriver:
         core = self._core
         for agent in core.agents:
             seat = _seat(self.seats, agent)
-            if seat.alive:
+            if not seat.alive:
+                continue
+            try:
                 if agent != core.agent_selection:  # its share was read when it was selected
                     seat.earn(core._cumulative_rewards.get(agent, 0.0))
                     seat.info = core.infos.get(agent) or {}
                 terminated, truncated = core.terminations.get(agent, False), core.truncations.get(agent, False)
-                seat.end(terminated, truncated or not terminated)
+            except (AttributeError, TypeError):
+                self._blame(agent)
+                raise
+            seat.end(terminated, truncated or not terminated)
         self._vanish()
 
     def _advance(self) -> list[Waiting]:

@@ -10,6 +10,7 @@ __all__ = ["Game"]
 
 import copy
 import os
+import shlex
 import traceback
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
@@ -27,7 +28,7 @@ from decentral.envs.success import Success, judge
 from decentral.envs.teams import check_teams
 from decentral.envs.text import SpaceView, TextView, has_nan
 from decentral.envs.turn import Outcome, Turn
-from decentral.errors import EnvError, said
+from decentral.errors import ConfigError, EnvError, said
 
 _ILLEGAL = object()
 _READ = (("text_view.observe", "instructions", "step"), ("observe", "instructions", "step"))
@@ -274,8 +275,8 @@ class Game:
         if waiting and (driver.round >= self._max_rounds or self._steps >= self._max_rounds * len(self.agents)):
             try:
                 driver.cut()
-            except Breach as breach:
-                self._fail(breach, "step")
+            except _ANYTHING as error:
+                self._fail(error, "step")
             waiting = []
         self._raw = waiting
         self._tables = {}
@@ -428,7 +429,7 @@ class Game:
             place = f"agent {agent}, {place}" if agent else place
             place += f", {at}" if at else ""
             detail, fix = f"{method} raised {type(error).__name__}: {said(error)}", "; repair it"
-            more = f"{fix}, or try it alone with decentral envs check {self.name} --seed {self.seed}"
+            more = f"{fix}, or try it alone with decentral envs check {shlex.quote(self.name)} --seed {self.seed}"
         raise EnvError(
             f"{self.name}: {detail} ({place}){more}",
             detail=detail + (f" ({at})" if at else "") + fix,
@@ -539,9 +540,12 @@ def _teams(name: str, given: Any, agents: tuple[str, ...]) -> dict[str, tuple[st
     """Returns an environment's own teams with all names as texts. Raises EnvError."""
     try:
         teams = {str(team): tuple(map(str, members)) for team, members in given.items()}
+        check_teams(f"the teams of {name}", teams, agents)
     except (AttributeError, TypeError) as error:
-        raise EnvError(f"{name}: teams is {given!r}; let it be a dict of lists of agents") from error
-    check_teams(f"the teams of {name}", teams, agents)
+        detail = f"teams is {given!r}; let it be a dict of lists of agents"
+        raise EnvError(f"{name}: {detail}", detail=detail, method="teams") from error
+    except ConfigError as error:
+        raise EnvError(str(error), method="teams") from error
     return teams
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from decentral.envs.agent_names import declared
 from decentral.envs.game import Game
-from decentral.errors import EnvError, said
+from decentral.errors import EnvError, said, short
 
 
 class Watch:
@@ -23,7 +24,7 @@ class Watch:
 
     def __init__(self, game: Game) -> None:
         self.follow(game)
-        self._possible = list(getattr(self._env, "possible_agents", ()))
+        self._possible = declared(self._env)
         self._spaces: dict[tuple[str, Any], spaces.Space[Any]] = {}
         self.fault: EnvError | None = None
         """The first thing that was not as declared."""
@@ -44,7 +45,7 @@ class Watch:
             self.fault = self._wrong(f"the spaces cannot be read: {type(error).__name__}: {said(error)}; repair them")
 
     def _compare(self) -> None:
-        possible = list(getattr(self._env, "possible_agents", ()))
+        possible = declared(self._env)
         if possible != self._possible:
             raise self._wrong(f"it was {self._possible} and is now {possible}; never change it", "possible_agents")
         for agent in possible:
@@ -85,5 +86,4 @@ def _misfit(space: spaces.Space[Any], value: Any) -> str:
         if not np.can_cast(value.dtype, space.dtype):
             return f"its dtype is {value.dtype}, the space's {space.dtype}"
         return f"it holds {value.min():g} to {value.max():g}, the space {space.low.min():g} to {space.high.max():g}"
-    text = repr(value)
-    return f"it is {text if len(text) <= 60 else text[:57] + '...'} and the space {space}"
+    return f"it is {short(value)} and the space {space}"

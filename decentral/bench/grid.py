@@ -6,8 +6,9 @@ nothing about what is measured.
 
 from __future__ import annotations
 
-__all__ = ["Grid"]
+__all__ = ["Grid", "code_hash"]
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -70,6 +71,18 @@ class Grid:
                 os.fsync(file.fileno())
             self._results[key] = json.loads(line)["result"]
         return self._results[key]
+
+
+def code_hash(*paths: Path) -> str:
+    """Returns a hash of the code that is measured, so that figures of older code are not kept: 12 hex digits.
+
+    A folder stands for all Python files below it.
+    """
+    digest = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def _key(settings: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> str:

@@ -138,6 +138,24 @@ class PaysTheDead(Pair):
         return observations, dict.fromkeys(self.possible_agents, 1.0), *rest
 
 
+class NoSpaces(Pair):
+    """Has a text for everything, and no space for anything."""
+
+    def observation_space(self, agent):
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent):
+        return self.action_spaces[agent]
+
+    class text_view:  # noqa: N801
+        observe = staticmethod(lambda agent, observation: "x")
+        actions = staticmethod(lambda agent, mask: {"go": 0, "stay": 1})
+
+
+class LeavesOut(Pair):
+    teams = {"red": ["a_0"]}  # noqa: RUF012
+
+
 class OverAtReset(Pair):
     def reset(self, seed=None, options=None):
         super().reset(seed, options)
@@ -236,6 +254,35 @@ class NoInfos(Ring):
     def reset(self, seed=None, options=None):
         super().reset(seed, options)
         self.infos = None
+
+
+class LosesItsInfos(Ring):
+    """Reads its books itself, and has no infos from the fourth step on."""
+
+    length = 99
+
+    def last(self, observe=True):
+        agent = self.agent_selection
+        if self.time == 4:
+            self.infos = None
+        return self.observe(agent), self._cumulative_rewards[agent], False, False, {}
+
+
+class MadeTwice(Pair):
+    """Only two copies can ever be made, and each raises in its third episode."""
+
+    made = 0
+
+    def __init__(self):
+        super().__init__()
+        type(self).made += 1
+        if self.made > 2:
+            raise OSError("no room for a third")
+
+    def step(self, actions):
+        if self.episodes == 3:
+            raise ValueError("boom")
+        return super().step(actions)
 
 
 class RaisesInTheThirdEpisode(Pair):

@@ -322,6 +322,49 @@ def test_what_holds_a_lock_cannot_be_copied():
     game.close()
 
 
+def test_what_has_no_spaces_declares_no_agents_or_leaves_one_out_of_its_teams_is_a_row():
+    found = check_env(habit("NoSpaces"))
+    assert "'NoSpaces' object has no attribute 'action_spaces'" in row(found, "plays").detail
+
+    def reset(self, seed=None, options=None):
+        self.possible_agents = ["a_0", "a_1"]
+        parts = type(self).__mro__[1].reset(self, seed, options)
+        self.possible_agents = None
+        return parts
+
+    undeclared = habit("Pair", reset=reset, possible_agents=None, names=("a_0", "a_1"))
+    init = undeclared.__init__
+    undeclared.__init__ = lambda self: (init(self), setattr(self, "possible_agents", None))[0]
+    assert row(check_env(undeclared), "plays").ok
+    (made,) = check_env(habit("LeavesOut")).rows
+    assert (made.name, made.ok, made.method) == ("made", False, "teams")
+    assert "leave out 'a_1'" in made.detail
+
+
+def test_what_was_found_stays_found_when_no_further_copy_can_be_made():
+    kind = habit("MadeTwice")
+    kind.made = 0
+    report = check_env(kind)
+    assert [one.name for one in report.rows].count("made") == 1
+    assert "step raised ValueError: boom" in row(report, "plays").detail
+    assert row(report, "legal actions").ok
+    assert "no room for a third" in row(report, "another copy").detail
+    assert not row(report, "another copy").ok
+    assert "seeded reset" not in [one.name for one in report.rows]
+
+
+def test_books_that_are_lost_when_an_episode_is_cut_are_named():
+    with pytest.raises(EnvError, match="infos is of type NoneType, not a dict") as caught:
+        played("LosesItsInfos", length=99)
+    assert place(caught.value) == ("step", None, 16, 5)
+
+
+def test_the_advice_can_be_typed_in_a_shell():
+    game = Game(habit("Raises")(), name="openspiel/hanabi(players=2)")
+    with pytest.raises(EnvError, match=r"decentral envs check 'openspiel/hanabi\(players=2\)' --seed 5"):
+        play(game, 5)
+
+
 def test_a_callable_that_makes_one_environment_is_named():
     env = habit("Pair")()
     report = check_env(lambda: env)
