@@ -147,7 +147,7 @@ class NoSpaces(Pair):
     def action_space(self, agent):
         return self.action_spaces[agent]
 
-    class text_view:  # noqa: N801
+    class text_view:
         observe = staticmethod(lambda agent, observation: "x")
         actions = staticmethod(lambda agent, mask: {"go": 0, "stay": 1})
 

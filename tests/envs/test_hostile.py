@@ -167,7 +167,7 @@ REFUSED = [
     ("NoInfos", "infos is of type NoneType, not a dict; keep one", ("reset", None, 0)),
     (
         "CannotStepTheDead",
-        "step raised TypeError: unsupported operand.* .*hostile.py:.*; repair it",
+        "step raised TypeError: unsupported .*hostile.py:.*; a dead agent's action is None, so begin step with",
         ("step", "a_0", 4),
     ),
     ("WrongMask", "an action mask of 4 entries does not fit 3 actions", ("step", "a_0", 2)),
