@@ -31,6 +31,8 @@ from decentral.envs.watch import Watch
 from decentral.errors import EnvError, said
 
 EPISODES = 3
+RANDOM_EPISODES, RANDOM_STEPS = 50, 1000
+"""How long random play may go on until it earns something, at most."""
 _COPY = "another copy"
 
 Make = Callable[[], Game]
@@ -67,7 +69,7 @@ def check_env(
         try:
             game, other = maker(), maker()
         except EnvError as error:
-            return Report(config.name, (broken("made", error),))
+            return Report(config.name, (broken("made", error),), untried=_untried([], count, encode))
         rows = [_made(game, other), conformance(other.env, seed)]
         effects.start()
         with contextlib.suppress(EnvError):  # playing meets it again
@@ -77,21 +79,28 @@ def check_env(
         watch = Watch(game)
         traces, faults = _episodes(maker, game, seed, watch, effects)
         rows += faults or [_plays(traces)]
-        if watch.fault:
-            rows.append(broken("spaces", watch.fault))
+        rows += [broken("spaces", error) for error in watch.faults()]
         further = all(row.name != _COPY for row in faults)
         if traces:
             source = partial(_source, game)
             rows += [_legal(traces, source)]
             rows += _repeats(maker, traces, effects.cause()) if further else []
-            rows += [_ends(traces, config.max_rounds), _rewards(traces), _success(traces)]
+            rows += [_ends(traces, config.max_rounds), _rewards(traces, maker if further else None), _success(traces)]
             if count is not None:
                 rows.append(_tokens(traces, count, window, source))
             if encode is not None:
                 rows.append(_encodings(traces, encode, source))
         fork, forks = _fork(maker, seed) if traces and further else (None, [])
         rows += [_effects(made, effects), *forks]
-    return Report(config.name, tuple(rows), turn, fork)
+    return Report(config.name, tuple(rows), turn, fork, _untried(rows, count, encode))
+
+
+def _untried(rows: list[Row], count: object, encode: object) -> tuple[str, ...]:
+    """Returns the names of the checks that could not be made, since others failed."""
+    known = {row.name for row in rows}
+    played = ("plays", "legal actions", "seeded reset", "copies", "ends", "rewards", "success")
+    asked = ("tokens per turn",) * (count is not None) + ("encodings",) * (encode is not None)
+    return tuple(name for name in (*played, *asked, "side effects", "fork") if name not in known)
 
 
 def _made(game: Game, other: Game) -> Row:
@@ -213,20 +222,35 @@ def _parted(name: str, found: Difference, detail: str) -> Row:
 def _ends(traces: list[Trace], max_rounds: int) -> Row:
     cut = sum(trace.turns[-1].round + 1 >= max_rounds for trace in traces if trace.turns)
     if cut:
-        detail = (
-            f"{cut} of {len(traces)} episodes reached max_rounds = {max_rounds}, where they are cut; raise it if that"
-        )
-        return Row("ends", True, f"{detail} is early")
+        detail = f"{cut} of {len(traces)} episodes reached max_rounds = {max_rounds}, where they are cut; "
+        if cut == len(traces):
+            return Row("ends", True, f"{detail}does the game end? if it does, raise max_rounds")
+        return Row("ends", True, f"{detail}raise it if that is early")
     steps = [trace.length for trace in traces]
     return Row("ends", True, f"by itself after {min(steps)} to {max(steps)} steps, within {max_rounds} rounds")
 
 
-def _rewards(traces: list[Trace]) -> Row:
-    totals = [outcome.total for trace in traces for outcome in trace.outcomes.values()]
-    low, high = min(totals, default=0.0), max(totals, default=0.0)
-    if low == high:
-        return Row("rewards", True, f"every return was {low:g}, so nothing can be learnt from random play")
-    return Row("rewards", True, f"returns from {low:g} to {high:g}")
+def _rewards(traces: list[Trace], maker: Make | None) -> Row:
+    """Says what random play earns; where that is always the same, plays on for a while with a copy of ``maker``."""
+    name, totals, episodes = "rewards", _totals(traces), len(traces)
+    if maker is not None and len(totals) == 1:
+        try:
+            game, steps = maker(), 0
+            while len(totals) == 1 and episodes < RANDOM_EPISODES and steps < RANDOM_STEPS:
+                trace = play(game, traces[-1].seed + 1 + episodes - len(traces))
+                totals |= _totals([trace])
+                episodes, steps = episodes + 1, steps + trace.length
+        except EnvError as error:
+            return _spoilt(name, maker, error, traces[0].seed)
+    if len(totals) == 1:
+        (total,) = totals
+        detail = f"every return was {total:g} in {episodes} random episodes: if random play never earns anything else"
+        return Row(name, True, f"{detail}, nothing can be learnt from it")
+    return Row(name, True, f"returns from {min(totals, default=0.0):g} to {max(totals, default=0.0):g}")
+
+
+def _totals(traces: list[Trace]) -> set[float]:
+    return {outcome.total for trace in traces for outcome in trace.outcomes.values()}
 
 
 def _success(traces: list[Trace]) -> Row:

@@ -28,11 +28,19 @@ class Watch:
         self._spaces: dict[tuple[str, Any], spaces.Space[Any]] = {}
         self.fault: EnvError | None = None
         """The first thing that was not as declared."""
+        self.anew: EnvError | None = None
+        """The first space that is another object whenever it is asked for."""
 
     def follow(self, game: Game) -> None:
         """Turns to another copy."""
         self._game = game
         self._env = game.env
+
+    def faults(self) -> list[EnvError]:
+        """Returns what was found, without a space that is both made anew and another one."""
+        if self.fault is None or self.anew is None:
+            return [error for error in (self.fault, self.anew) if error is not None]
+        return [self.fault] if self.fault.method == self.anew.method else [self.fault, self.anew]
 
     def look(self) -> None:
         """Looks at the moment at which the game stands."""
@@ -51,7 +59,15 @@ class Watch:
         for agent in possible:
             for method in ("observation_space", "action_space"):
                 space = getattr(self._env, method)(agent)
-                known = self._spaces.setdefault((method, agent), copy.deepcopy(space))  # it may be changed in place
+                known = self._spaces.get((method, agent))
+                if known is None:
+                    known = self._spaces[method, agent] = copy.deepcopy(space)  # it may be changed in place
+                    if self.anew is None and getattr(self._env, method)(agent) is not space:
+                        self.anew = self._wrong(
+                            f"{method}(agent) must return the same object at every call; make the spaces in __init__",
+                            method,
+                            str(agent),
+                        )
                 if space != known:
                     raise self._wrong(
                         f"it was {known} for {str(agent)!r} and is now {space}; return the same space whenever asked",

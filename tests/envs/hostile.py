@@ -300,6 +300,64 @@ class CannotStepTheDead(Ring):
         super().step(action)
 
 
+class Lingers(Pair):
+    """Who has ended stays among the agents."""
+
+    def step(self, actions):
+        live = self.agents
+        parts = super().step(actions)
+        self.agents = live
+        return parts
+
+
+class NewSpacesAndLingers(Lingers):
+    def action_space(self, agent):
+        return spaces.Discrete(3)
+
+
+class ForgetsAnObservation(Pair):
+    def reset(self, seed=None, options=None):
+        observations, infos = super().reset(seed, options)
+        del observations["a_1"]
+        return observations, infos
+
+
+class DropsTheDead(Ring):
+    """All are dropped without a dead step."""
+
+    def step(self, action):
+        super().step(action)
+        if self.time == self.length:
+            self.agents = self.agents[1:]
+
+
+class NoDeadStep(Ring):
+    def step(self, action):
+        self.chosen = int(action)
+        super().step(action)
+
+
+class NumpysBools(Ring):
+    def reset(self, seed=None, options=None):
+        super().reset(seed, options)
+        self.terminations = dict.fromkeys(self.agents, np.bool_(False))
+
+
+class KeepsPay(Ring):
+    """What was paid for is paid again."""
+
+    def step(self, action):
+        kept = dict(self._cumulative_rewards)
+        super().step(action)
+        for agent in self.agents:
+            self._cumulative_rewards[agent] += kept[agent]
+
+
+class DrawsFromNothing(Pair):
+    def look(self, agent):
+        return np.random.default_rng(0).integers(0)
+
+
 # -- what is returned ------------------------------------------------------------------------------------------------
 
 
@@ -569,6 +627,17 @@ class Noisy(Pair):
         print("a step")  # noqa: T201
         warnings.warn("mind the step", stacklevel=1)
         return super().step(actions)
+
+
+class PaysOnce(Pair):
+    """Pays in one episode of twenty."""
+
+    def reset(self, seed=None, options=None):
+        self.lucky = seed == 19
+        return super().reset(seed, options)
+
+    def pay(self, agent, same):
+        return float(self.lucky and self.time == 3)
 
 
 class NothingToWin(Pair):
