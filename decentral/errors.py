@@ -24,11 +24,13 @@ __all__ = [
     "ModelError",
     "RunError",
     "said",
+    "short",
     "suggest",
 ]
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class DecentralError(Exception):
@@ -92,6 +94,12 @@ def said(error: BaseException) -> str:
     """Returns what an exception says, on one line and in characters that every file and every link takes."""
     text = " ".join(str(error).split()) or "no message"
     return text.encode(errors="backslashreplace").decode()
+
+
+def short(value: Any) -> str:
+    """Returns how a value stands in a message: its repr, of at most 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -1,14 +1,15 @@
-"""What the agents of an environment may be called: a run keeps a folder for each, named like it.
+"""Who may play in an environment, and what these agents may be called: a run keeps a folder for each, named like it.
 
-Knows nothing about environments or folders.
+Knows nothing about how an environment is played, or about folders.
 """
 
 from __future__ import annotations
 
-__all__ = ["check_names"]
+__all__ = ["check_names", "declared"]
 
 import unicodedata
 from collections.abc import Sequence
+from typing import Any
 
 from decentral.errors import EnvError
 
@@ -16,6 +17,12 @@ _TAKEN = (".", "..", "host")
 """Folders that exist already; the host's is beside those of the agents."""
 _LONGEST = 200
 """Bytes; file systems take 255, and some names get an ending."""
+
+
+def declared(env: Any) -> list[Any]:
+    """Returns the possible agents of an environment as it declares them; none where it does not."""
+    possible = getattr(env, "possible_agents", None)
+    return [] if possible is None else list(possible)
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from gymnasium import spaces
 from pettingzoo import AECEnv
 
+from decentral.envs.agent_names import declared
 from decentral.envs.config import EnvConfig
 from decentral.envs.conformance import conformance
 from decentral.envs.fork import Forkable, prove_fork
@@ -30,6 +31,9 @@ from decentral.envs.watch import Watch
 from decentral.errors import EnvError, said
 
 EPISODES = 3
+RANDOM_EPISODES, RANDOM_STEPS = 50, 1000
+"""How long random play may go on until it earns something, at most."""
+_COPY = "another copy"
 
 Make = Callable[[], Game]
 
@@ -65,32 +69,38 @@ def check_env(
         try:
             game, other = maker(), maker()
         except EnvError as error:
-            return Report(config.name, (broken("made", error),))
+            return Report(config.name, (broken("made", error),), untried=_untried([], count, encode))
         rows = [_made(game, other), conformance(other.env, seed)]
         effects.start()
         with contextlib.suppress(EnvError):  # playing meets it again
             game.reset(seed)
+            rows += _images(game)
         turn = next(iter(game.turns()), None)
-        rows += _images(game)
         watch = Watch(game)
-        try:
-            traces, faults = _episodes(maker, game, seed, watch, effects)
-        except EnvError as error:
-            traces, faults = [], [broken("made", error)]
+        traces, faults = _episodes(maker, game, seed, watch, effects)
         rows += faults or [_plays(traces)]
-        if watch.fault:
-            rows.append(broken("spaces", watch.fault))
+        rows += [broken("spaces", error) for error in watch.faults()]
+        further = all(row.name != _COPY for row in faults)
         if traces:
             source = partial(_source, game)
-            rows += [_legal(traces, source), *_repeats(maker, traces, effects.cause())]
-            rows += [_ends(traces, config.max_rounds), _rewards(traces), _success(traces)]
+            rows += [_legal(traces, source)]
+            rows += _repeats(maker, traces, effects.cause()) if further else []
+            rows += [_ends(traces, config.max_rounds), _rewards(traces, maker if further else None), _success(traces)]
             if count is not None:
                 rows.append(_tokens(traces, count, window, source))
             if encode is not None:
                 rows.append(_encodings(traces, encode, source))
-        fork, forks = _fork(maker, seed) if traces else (None, [])
+        fork, forks = _fork(maker, seed) if traces and further else (None, [])
         rows += [_effects(made, effects), *forks]
-    return Report(config.name, tuple(rows), turn, fork)
+    return Report(config.name, tuple(rows), turn, fork, _untried(rows, count, encode))
+
+
+def _untried(rows: list[Row], count: object, encode: object) -> tuple[str, ...]:
+    """Returns the names of the checks that could not be made, since others failed."""
+    known = {row.name for row in rows}
+    played = ("plays", "legal actions", "seeded reset", "copies", "ends", "rewards", "success")
+    asked = ("tokens per turn",) * (count is not None) + ("encodings",) * (encode is not None)
+    return tuple(name for name in (*played, *asked, "side effects", "fork") if name not in known)
 
 
 def _made(game: Game, other: Game) -> Row:
@@ -103,7 +113,7 @@ def _made(game: Game, other: Game) -> Row:
 def _episodes(maker: Make, game: Game, seed: int, watch: Watch, effects: SideEffects) -> tuple[list[Trace], list[Row]]:
     """Plays episodes on one copy, and on a new one after a fault, as a run does.
 
-    Returns those that came to their end, and what broke the others. Raises EnvError if no new one can be made.
+    Returns those that came to their end, and what broke the others, or kept a new copy from being made.
     """
     traces: list[Trace] = []
     faults: dict[str, Row] = {}
@@ -117,7 +127,11 @@ def _episodes(maker: Make, game: Game, seed: int, watch: Watch, effects: SideEff
             traces.append(play(game, seed + i, look))
         except EnvError as error:
             faults.setdefault(error.detail, _spoilt("plays", maker, error, seed))
-            game = maker()
+            try:
+                game = maker()
+            except EnvError as unmade:
+                faults[_COPY] = broken(_COPY, unmade)
+                break
             watch.follow(game)
     return traces, list(faults.values())
 
@@ -208,20 +222,35 @@ def _parted(name: str, found: Difference, detail: str) -> Row:
 def _ends(traces: list[Trace], max_rounds: int) -> Row:
     cut = sum(trace.turns[-1].round + 1 >= max_rounds for trace in traces if trace.turns)
     if cut:
-        detail = (
-            f"{cut} of {len(traces)} episodes reached max_rounds = {max_rounds}, where they are cut; raise it if that"
-        )
-        return Row("ends", True, f"{detail} is early")
+        detail = f"{cut} of {len(traces)} episodes reached max_rounds = {max_rounds}, where they are cut; "
+        if cut == len(traces):
+            return Row("ends", True, f"{detail}does the game end? if it does, raise max_rounds")
+        return Row("ends", True, f"{detail}raise it if that is early")
     steps = [trace.length for trace in traces]
     return Row("ends", True, f"by itself after {min(steps)} to {max(steps)} steps, within {max_rounds} rounds")
 
 
-def _rewards(traces: list[Trace]) -> Row:
-    totals = [outcome.total for trace in traces for outcome in trace.outcomes.values()]
-    low, high = min(totals, default=0.0), max(totals, default=0.0)
-    if low == high:
-        return Row("rewards", True, f"every return was {low:g}, so nothing can be learnt from random play")
-    return Row("rewards", True, f"returns from {low:g} to {high:g}")
+def _rewards(traces: list[Trace], maker: Make | None) -> Row:
+    """Says what random play earns; where that is always the same, plays on for a while with a copy of ``maker``."""
+    name, totals, episodes = "rewards", _totals(traces), len(traces)
+    if maker is not None and len(totals) == 1:
+        try:
+            game, steps = maker(), 0
+            while len(totals) == 1 and episodes < RANDOM_EPISODES and steps < RANDOM_STEPS:
+                trace = play(game, traces[-1].seed + 1 + episodes - len(traces))
+                totals |= _totals([trace])
+                episodes, steps = episodes + 1, steps + trace.length
+        except EnvError as error:
+            return _spoilt(name, maker, error, traces[0].seed)
+    if len(totals) == 1:
+        (total,) = totals
+        detail = f"every return was {total:g} in {episodes} random episodes: if random play never earns anything else"
+        return Row(name, True, f"{detail}, nothing can be learnt from it")
+    return Row(name, True, f"returns from {min(totals, default=0.0):g} to {max(totals, default=0.0):g}")
+
+
+def _totals(traces: list[Trace]) -> set[float]:
+    return {outcome.total for trace in traces for outcome in trace.outcomes.values()}
 
 
 def _success(traces: list[Trace]) -> Row:
@@ -234,10 +263,12 @@ def _success(traces: list[Trace]) -> Row:
 
 def _images(game: Game) -> list[Row]:
     """Says what is lost where the default view reads images."""
-    known = {str(agent): game.env.observation_space(agent) for agent in getattr(game.env, "possible_agents", ())}
+    if type(game.view) is not SpaceView:
+        return []
+    known = {str(agent): game.env.observation_space(agent) for agent in declared(game.env)}
     every = [leaf for name, seen in game.observations().items() for leaf in _leaves(seen, known.get(name))]
     found = [image for value, space in every if (image := as_image(value, space)) is not None]
-    if not found or type(game.view) is not SpaceView:
+    if not found:
         return []
     height, width = found[0].shape[:2]
     what = f"{height} x {width} pixels read as a coarse grid of colours, which loses most of an image; "

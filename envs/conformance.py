@@ -19,8 +19,10 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.utils.wrappers import BaseParallelWrapper, BaseWrapper
 
+from decentral.envs.drivers import DEAD_STEP, bury
+from decentral.envs.faults import location
 from decentral.envs.report import Row
-from decentral.errors import said
+from decentral.errors import said, short
 
 CYCLES = 20
 """Steps per agent."""
@@ -41,8 +43,6 @@ def conformance(env: Any, seed: int) -> Row:
     with warnings.catch_warnings(record=True) as caught, contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("always")
         try:
-            for agent in getattr(env, "possible_agents", ()):
-                env.action_space(agent).seed(seed)
             if aec:
                 api_test(_Aec(env, calls), num_cycles=CYCLES)
             else:
@@ -50,16 +50,65 @@ def conformance(env: Any, seed: int) -> Row:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  the test runs foreign code; it becomes a row
-            lines, last = _lines(error), traceback.extract_tb(error.__traceback__)[-1]
+            lines = _lines(error)
             method, agent = calls.space if any("_space" in line for line in lines) else calls.last
-            what = f"{type(error).__name__}: {said(error)}"
-            if not (last.line and last.line in lines):  # raised by the environment
-                what += f" ({last.filename}:{last.lineno})"
-            elif not isinstance(error, AssertionError) or not str(error):
-                what += f", in the test's `{last.line}`"
-            return Row(name, False, f"{what}; correct {method}", method, agent, calls.step, seed)
-    notes = list(dict.fromkeys(said(Warning(one.message)) for one in caught))
-    return Row(name, True, f"passed; it remarks: {'; '.join(notes[:3])}" if notes else "passed")
+            return Row(name, False, _complaint(error, lines, method), method, agent, calls.step, seed)
+    notes = dict.fromkeys(note for one in caught if not (note := said(Warning(one.message))).startswith(_IDLE))
+    return Row(name, True, f"passed; it remarks: {'; '.join(list(notes)[:3])}" if notes else "passed")
+
+
+_IDLE = (
+    "Observation is a single number",
+    "Observation numpy array is all zeros",
+    "Observation space for each agent probably should be",
+    "Action space for each agent probably should be",
+)
+"""Beginnings of remarks that concern nobody who plays through our view."""
+
+_BOOKS = (
+    "rewards, terminations, truncations and infos need an entry for every agent in self.agents and for nobody else; "
+    "self._was_dead_step(action) removes those of the dead"
+)
+_CURES = {
+    "== live_agents": "agents whose termination or truncation is True must leave self.agents, and nobody else may",
+    "agent not in has_finished": "an agent that has ended must never come back; give a newcomer a name of its own",
+    "issubset(set(obs.keys()))": "reset must return an observation for every agent in self.agents",
+    "issubset(set(infos.keys()))": "reset must return an info, {} at least, for every agent in self.agents",
+    "issubset(set(par_env.possible_agents))": "possible_agents must name everybody who ever is in self.agents",
+    "issubset(set(env.possible_agents))": "possible_agents must name everybody who ever is in self.agents",
+    "terminated[agent] or truncated[agent]": "step must return a termination and a truncation for all who acted",
+    "not any(env.terminations": "reset must set the terminations of all agents to False",
+    "not any(env.truncations": "reset must set the truncations of all agents to False",
+    "live_agents.issubset(set(env.agents))": f"only a dead step takes an agent off self.agents: {DEAD_STEP}",
+    "accumulated_rewards[agent] == reward": (
+        "step must set self._cumulative_rewards of who acts to 0, fill self.rewards for all, and then call "
+        "self._accumulate_rewards()"
+    ),
+    "set(env.rewards.keys())": _BOOKS,
+    "set(env.terminations.keys())": _BOOKS,
+    "set(env.truncations.keys())": _BOOKS,
+    "set(env.infos.keys())": _BOOKS,
+    "has_finished == generated_agents": "every agent must be selected once more after its end, for its dead step",
+    "isinstance(terminated, bool)": "let terminations hold True or False, and no number of numpy",
+    "isinstance(truncated, bool)": "let truncations hold True or False, and no number of numpy",
+    "observation is None": "step must return nothing",
+    "base_close !=": "an environment that defines render must define close too",
+    "not in its observation_space": "correct one of the two",
+    "expected.dtype == seen.dtype": "give the observation the dtype of its observation_space",
+}
+"""What is asserted, in the test's words -> what to do about it."""
+
+
+def _complaint(error: BaseException, lines: list[str], method: str) -> str:
+    """Returns what is wrong and what to do; where no cure is known, what the test compared."""
+    kind, last = type(error).__name__, traceback.extract_tb(error.__traceback__)[-1]
+    if last.filename != __file__ and not (last.line and last.line in lines):  # raised by the environment
+        fix = DEAD_STEP if DEAD_STEP in getattr(error, "__notes__", ()) else f"correct {method}"
+        return f"{kind}: {said(error)} ({location(error)}); {fix}"
+    text = f"\n{error}".partition("\nassert ")[0].strip()  # pytest adds how it came about
+    what = f"{kind}: {said(Exception(text))}" if text else kind
+    cure = next((cure for words, cure in _CURES.items() if words in f"{last.line} {text}"), None)
+    return f"{what}; {cure}" if cure else f"{what}; the test says `{last.line}`"
 
 
 def _lines(error: BaseException) -> list[str]:
@@ -72,10 +121,24 @@ class _Calls:
     """The last calls of a test. Spaces are asked for in between, and are rarely what is wrong."""
 
     def __init__(self, seed: int) -> None:
-        self._seed = seed
+        self._seed = self._first = seed
         self.last: tuple[str, str | None] = ("reset", None)
         self.space: tuple[str, str | None] = ("observation_space", None)
         self.step = 0
+        self._spaces: dict[tuple[str, Any], spaces.Space[Any]] = {}
+
+    def same(self, method: str, agent: Any, space: spaces.Space[Any]) -> spaces.Space[Any]:
+        """Returns ``space``, or the one that was returned before, if they are equal.
+
+        The test would stop at a new object. Whoever watches the spaces tells of it.
+        """
+        known = self._spaces.get((method, agent))
+        if known is not None and known == space:
+            return known
+        self._spaces[method, agent] = space
+        if method == "action_space":
+            space.seed(self._first)
+        return space
 
     def note(self, method: str, agent: Any = None, *, dead: bool = False) -> None:
         """Notes a call before it is made. ``dead``: it only takes a dead agent off the list, which is no step."""
@@ -124,11 +187,11 @@ class _Parallel(BaseParallelWrapper):  # type: ignore[misc]
 
     def observation_space(self, agent: Any) -> Any:
         self.calls.note("observation_space", agent)
-        return super().observation_space(agent)
+        return self.calls.same("observation_space", agent, super().observation_space(agent))
 
     def action_space(self, agent: Any) -> Any:
         self.calls.note("action_space", agent)
-        return super().action_space(agent)
+        return self.calls.same("action_space", agent, super().action_space(agent))
 
 
 class _Aec(BaseWrapper):  # type: ignore[misc]
@@ -145,11 +208,11 @@ class _Aec(BaseWrapper):  # type: ignore[misc]
 
     def step(self, action: Any) -> Any:
         self.calls.note("step", self.env.agent_selection, dead=action is None)
-        return super().step(action)
+        return bury(self.env) if action is None else super().step(action)
 
     def observation_space(self, agent: Any) -> Any:
         self.calls.note("observation_space", agent)
-        space = self.env.observation_space(agent)
+        space = self.calls.same("observation_space", agent, self.env.observation_space(agent))
         known, shown = self.shown.get(agent, (None, None))
         if known is not space:
             shown = _shown(space)
@@ -158,12 +221,14 @@ class _Aec(BaseWrapper):  # type: ignore[misc]
 
     def action_space(self, agent: Any) -> Any:
         self.calls.note("action_space", agent)
-        return super().action_space(agent)
+        return self.calls.same("action_space", agent, super().action_space(agent))
 
     def observe(self, agent: Any) -> Any:
         self.calls.note("observe", agent)
         seen, space = self.env.observe(agent), self.env.observation_space(agent)
-        assert space.contains(seen), f"the observation {repr(seen)[:60]} of {agent!r} is not in {space}"
+        assert space.contains(seen), (
+            f"the observation {short(seen)} of {agent!r} is not in its observation_space {space}"
+        )
         return _replaced(seen, space)
 
 

@@ -6,10 +6,11 @@ no texts. Whatever the environment does wrong comes out as ``Breach``, or as the
 
 from __future__ import annotations
 
-__all__ = ["AecDriver", "Breach", "Driver", "ParallelDriver", "Seat", "Waiting"]
+__all__ = ["DEAD_STEP", "AecDriver", "Breach", "Driver", "ParallelDriver", "Seat", "Waiting", "bury"]
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from math import isfinite
+from traceback import walk_tb
 from typing import Any, Protocol, SupportsFloat
 
 from pettingzoo import AECEnv, ParallelEnv
@@ -21,7 +22,12 @@ from pettingzoo.utils.wrappers import (
     TerminateIllegalWrapper,
 )
 
-from decentral.envs.agent_names import check_names
+from decentral.envs.agent_names import check_names, declared
+
+DEAD_STEP = (
+    "a dead agent's action is None, so begin step with `if self.terminations[agent] or self.truncations[agent]: "
+    "self._was_dead_step(action); return`"
+)
 
 
 class Breach(Exception):
@@ -118,8 +124,8 @@ def _seats(env: Any) -> dict[Hashable, Seat]:
 
     Raises EnvError for names that no run can use.
     """
-    possible = getattr(env, "possible_agents", None)
-    if possible is None or not len(possible):
+    possible = declared(env)
+    if not possible:
         env.reset(seed=0)
         possible = env.agents
     check_names([str(agent) for agent in possible])
@@ -283,12 +289,17 @@ class AecDriver:
         core = self._core
         for agent in core.agents:
             seat = _seat(self.seats, agent)
-            if seat.alive:
+            if not seat.alive:
+                continue
+            try:
                 if agent != core.agent_selection:  # its share was read when it was selected
                     seat.earn(core._cumulative_rewards.get(agent, 0.0))
                     seat.info = core.infos.get(agent) or {}
                 terminated, truncated = core.terminations.get(agent, False), core.truncations.get(agent, False)
-                seat.end(terminated, truncated or not terminated)
+            except (AttributeError, TypeError):
+                self._blame(agent)
+                raise
+            seat.end(terminated, truncated or not terminated)
         self._vanish()
 
     def _advance(self) -> list[Waiting]:
@@ -306,7 +317,7 @@ class AecDriver:
                 if seat.lived:
                     raise Breach(
                         f"agent {agent!r} is selected again after its end",
-                        "remove it in _was_dead_step(None)",
+                        DEAD_STEP,
                         agent=seat.name,
                     )
                 seat.sit()
@@ -328,7 +339,7 @@ class AecDriver:
                 return [(seat, observation, seat.info)]
             seat.end(terminated, truncated)
             self._stepped = agent
-            env.step(None)
+            bury(env)
         self._vanish()
         return []
 
@@ -361,6 +372,16 @@ class AecDriver:
             if seat.alive:
                 seat.earn(core._cumulative_rewards.get(seat.id, 0.0))
                 seat.end(core.terminations.get(seat.id, False), core.truncations.get(seat.id, False))
+
+
+def bury(env: Any) -> None:
+    """Steps an AEC environment for a dead agent. What that raises gets DEAD_STEP as a note if it is to blame."""
+    try:
+        env.step(None)
+    except Exception as error:
+        if all(frame.f_code.co_name != "_was_dead_step" for frame, _ in walk_tb(error.__traceback__)):
+            error.add_note(DEAD_STEP)
+        raise
 
 
 _STOCK = (

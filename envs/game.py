@@ -9,38 +9,27 @@ from __future__ import annotations
 __all__ = ["Game"]
 
 import copy
-import os
-import traceback
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import gymnasium
-import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 
 from decentral.envs.actions import Factors, Free
 from decentral.envs.drivers import AecDriver, Breach, Driver, ParallelDriver, Seat, Waiting
+from decentral.envs.faults import ANYTHING, Place, fault
 from decentral.envs.images import Picture, colour_grid
+from decentral.envs.offers import PLAIN, Sound, encodable, examine
 from decentral.envs.success import Success, judge
 from decentral.envs.teams import check_teams
 from decentral.envs.text import SpaceView, TextView, has_nan
 from decentral.envs.turn import Outcome, Turn
-from decentral.errors import EnvError, said
+from decentral.errors import ConfigError, EnvError, said
 
 _ILLEGAL = object()
 _READ = (("text_view.observe", "instructions", "step"), ("observe", "instructions", "step"))
 """Whence observation, system and feedback come: with a view of its own, and without one."""
-_CHOSEN = ("text_view.actions", "action_space")
-"""Likewise the actions."""
-_ANYTHING = BaseException
-"""What an environment may raise: a closed window, or a script's sys.exit(), must not end a run as if it were over. The
-interrupt alone is the user's, and goes on."""
-_METHODS = {"reset", "step", "observe", "last", "observation_space", "action_space"}
-_HERE = os.path.dirname(__file__)
-_PLAIN = frozenset((np.int64, int, str))
-"""Actions of these types can be handed out again and again: nobody can change them."""
 
 
 class Game:
@@ -93,7 +82,7 @@ class Game:
         self._steps = 0
         self._raw: list[Waiting] = []
         self._outcomes: dict[str, Outcome] = {}
-        self._sound = _Sound()
+        self._sound = Sound()
 
     @property
     def over(self) -> bool:
@@ -114,7 +103,7 @@ class Game:
         self._started = False
         try:
             waiting = self._driver.reset(seed)
-        except _ANYTHING as error:
+        except ANYTHING as error:
             self._fail(error, "reset")
         self._started = True
         self._open(waiting)
@@ -149,14 +138,14 @@ class Game:
             seat = self._seats[name]
             try:
                 raw[seat.id] = self._whole(name)
-            except _ANYTHING as error:
+            except ANYTHING as error:
                 self._fail(error, "text_view.actions", name)
             seat.since = 0.0
             seat.turns += 1
         self._steps += 1
         try:
             waiting = self._driver.step(raw)
-        except _ANYTHING as error:
+        except ANYTHING as error:
             self._fail(error, "step")
         self._open(waiting)
 
@@ -183,7 +172,7 @@ class Game:
         action = options.get(text, _ILLEGAL)
         if action is _ILLEGAL:
             raise EnvError(f"{self.name}: {text!r} of {name!r} is not among its legal actions {list(options)}")
-        return action if type(action) in _PLAIN else copy.deepcopy(action)
+        return action if type(action) in PLAIN else copy.deepcopy(action)
 
     def _further(self, turn: Turn) -> Turn:
         """Returns the turn in which the next part of an action is chosen."""
@@ -216,7 +205,7 @@ class Game:
         if getattr(self.env, "render_mode", None) == "ansi":
             try:
                 picture = self.env.render()
-            except _ANYTHING as error:
+            except ANYTHING as error:
                 self._fail(error, "render")
             if isinstance(picture, str):
                 return picture
@@ -226,8 +215,8 @@ class Game:
         """Returns what an agent is told once, before its first observation; ``reset`` comes first. Raises EnvError."""
         try:
             text = self._system(self._seats[agent])
-            _encodable(agent, text)
-        except _ANYTHING as error:
+            encodable(agent, text)
+        except ANYTHING as error:
             self._fail(error, "instructions", agent)
         return text
 
@@ -237,7 +226,7 @@ class Game:
             self.env.close()
         except KeyboardInterrupt:
             raise
-        except _ANYTHING:
+        except ANYTHING:
             pass
 
     def _drive(self, env: Any) -> Driver:
@@ -252,7 +241,7 @@ class Game:
             ) from error
         except KeyboardInterrupt:
             raise
-        except _ANYTHING as error:
+        except ANYTHING as error:
             detail = f"the reset that shows its agents raised {type(error).__name__}: {said(error)}; repair it"
             raise EnvError(f"{self.name}: {detail}", detail=detail, method="reset", step=0, seed=0) from error
         raise EnvError(
@@ -274,8 +263,8 @@ class Game:
         if waiting and (driver.round >= self._max_rounds or self._steps >= self._max_rounds * len(self.agents)):
             try:
                 driver.cut()
-            except Breach as breach:
-                self._fail(breach, "step")
+            except ANYTHING as error:
+                self._fail(error, "step")
             waiting = []
         self._raw = waiting
         self._tables = {}
@@ -284,7 +273,7 @@ class Game:
         for seat, observation, info in waiting:
             try:
                 turns.append(self._turn(seat, observation, info))
-            except _ANYTHING as error:
+            except ANYTHING as error:
                 self._fail(error, "text_view", seat.name)
         self._turns = tuple(turns)
 
@@ -306,12 +295,12 @@ class Game:
             )
         table = view.actions(name, mask)
         if not self._sound.has(name, table, mask):
-            self._examine(seat, table, mask)
+            examine(view, table, name, mask, lambda: self.env.action_space(seat.id))
             self._sound.add(name, table, mask)
         self._tables[name] = table
         system = self._system(seat) if seat.turns == 0 else ""
         feedback = str(info.get("feedback", ""))
-        _encodable(name, text, system, feedback, sources=_READ[type(view) is SpaceView])
+        encodable(name, text, system, feedback, sources=_READ[type(view) is SpaceView])
         if isinstance(table, Factors):
             wanted = self._wanted(name)
             assert wanted
@@ -330,44 +319,6 @@ class Game:
     def _system(self, seat: Seat) -> str:
         return f"You are {seat.name}." if self._instructions is None else str(self._instructions(seat.id))
 
-    def _examine(self, seat: Seat, table: object, mask: Any | None) -> None:
-        """Raises Breach if a view's actions make no turn."""
-        foreign = type(self.view) is not SpaceView
-        if foreign:
-            _well_formed(self.view, table)
-        parts = table.parts if isinstance(table, Factors) else [("", table)] if isinstance(table, Mapping) else []
-        words = (word for part in parts for word in (part[0], *part[1]))
-        _encodable(seat.name, *words, sources=[_CHOSEN[not foreign]])
-        if foreign and isinstance(table, Mapping) and table:
-            self._distinct(seat, table, mask)
-
-    def _distinct(self, seat: Seat, table: Mapping[str, Any], mask: Any | None) -> None:
-        """Raises Breach if a view's actions are not just the legal ones: a mapping hides two with one text."""
-        space = self.env.action_space(seat.id)
-        if not isinstance(space, spaces.Discrete):
-            return
-        count = int(space.n) if mask is None else int(np.count_nonzero(mask))
-        if len(table) < count:
-            raise Breach(
-                f"{seat.name!r} has {count} legal actions but only {len(table)} texts {list(table)}, so two share one",
-                "give each legal action a text of its own",
-                method="text_view.actions",
-            )
-        if len(table) > count:
-            raise Breach(
-                f"the view offers {seat.name!r} {len(table)} actions and only {count} are legal",
-                "leave out those that the action mask, which the view is given, forbids",
-                method="text_view.actions",
-            )
-        start, stop = int(space.start), int(space.start) + int(space.n)
-        for text, action in table.items():
-            if not (type(action) is int and start <= action < stop) and not space.contains(action):
-                raise Breach(
-                    f"the view's action {text!r} is {action!r}, which {space} does not hold",
-                    "return its own",
-                    method="text_view.actions",
-                )
-
     def _fit(self, name: str, text: str) -> str:
         """Returns the nearest text that a Text action space contains; another environment gets the text as it is."""
         space = self.env.action_space(self._seats[name].id)
@@ -381,12 +332,12 @@ class Game:
         raw = self.env.unwrapped
         try:
             success = judge(raw, seat.id, seat.total, seat.info, self._success, self._success_return)
-        except _ANYTHING as error:
+        except ANYTHING as error:
             self._fail(error, "success", seat.name)
         try:
             feedback = str(seat.info.get("feedback", ""))
-            _encodable(seat.name, feedback)
-        except _ANYTHING as error:
+            encodable(seat.name, feedback)
+        except ANYTHING as error:
             self._fail(error, "step", seat.name)
         return Outcome(
             agent=seat.name,
@@ -406,142 +357,20 @@ class Game:
         self._turns = ()
         self._tables = {}
         self._started = False
-        for seat in self._driver.seats.values():
-            info: object = seat.info
-            if not isinstance(info, Mapping):
-                kind = type(info).__name__
-                error = Breach(f"the info of {seat.name!r} is a {kind}, not a dict", "return a dict", agent=seat.name)
-                where = "step" if self._steps else "reset"
-        method = _called(error, where)
-        place = f"round {self._driver.round}, seed {self.seed}, step {self._steps}"
-        if self.history:
-            place += f", actions {self.history[-1]}"
-        if isinstance(error, Breach | EnvError):
-            method, agent = self._teller(error.method or method), error.agent or agent
-            detail, place = said(error), f"in {method}, {place}"
-            fix = more = f"; {error.fix}" if isinstance(error, Breach) else ""
-            at = ""
-        else:
-            agent = agent or self._driver.asked(method)
-            frames = traceback.extract_tb(error.__traceback__)
-            at = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-            place = f"agent {agent}, {place}" if agent else place
-            place += f", {at}" if at else ""
-            detail, fix = f"{method} raised {type(error).__name__}: {said(error)}", "; repair it"
-            more = f"{fix}, or try it alone with decentral envs check {self.name} --seed {self.seed}"
-        raise EnvError(
-            f"{self.name}: {detail} ({place}){more}",
-            detail=detail + (f" ({at})" if at else "") + fix,
-            method=method,
-            agent=agent,
-            step=self._steps,
-            seed=self.seed,
-        ) from error
-
-    def _teller(self, method: str) -> str:
-        """Returns by which method an environment tells what ``method`` means: only AEC has an ``observe``."""
-        if method == "observe" and isinstance(self._driver, ParallelDriver):
-            method = "step"
-        return "reset" if method == "step" and not self._steps else method
-
-
-def _called(error: BaseException, where: str) -> str:
-    """Returns which method of an environment raised: the first on the way there that is not of these files."""
-    for frame, _ in traceback.walk_tb(error.__traceback__):
-        name = frame.f_code.co_name
-        if os.path.dirname(frame.f_code.co_filename) == _HERE:
-            if isinstance(frame.f_locals.get("self"), SpaceView):  # which only shows what an environment says
-                masked = frame.f_locals.get("mask") is not None
-                where = "observe" if name == "observe" or masked else "action_space"
-        elif where == "text_view" and name in ("observe", "actions"):
-            return f"text_view.{name}"
-        else:
-            return name if name in _METHODS else where
-    return where
-
-
-class _Sound:
-    """Tables of actions that were examined, by agent and mask. Copies of a game share them: they are true for ever."""
-
-    MOST = 4096
-    LARGEST = 512
-    """Bytes of a mask."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, str, bytes] | None, tuple[dict[str, Any], list[type]]] = {}
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _Sound:
-        return self
-
-    def has(self, name: str, table: object, mask: Any | None) -> bool:
-        """Says whether the very same was added; equal actions of other types are not the same."""
-        known = self._known.get(_mask_key(name, mask))
-        if known is None or type(table) is not dict:
-            return False
-        return known[0] == table and known[1] == [*map(type, table.values())]
-
-    def add(self, name: str, table: object, mask: Any | None) -> None:
-        """Adds a table, unless its actions can be changed or its mask is large."""
-        key = _mask_key(name, mask)
-        if key is None or type(table) is not dict or not _PLAIN.issuperset(map(type, table.values())):
-            return
-        if len(self._known) >= self.MOST:
-            self._known.clear()
-        self._known[key] = dict(table), [*map(type, table.values())]
-
-
-def _mask_key(name: str, mask: Any | None) -> tuple[str, str, bytes] | None:
-    """Returns an agent and all that its mask says; None for a mask that is not worth a comparison."""
-    if mask is None:
-        return name, "", b""
-    if type(mask) is not np.ndarray or mask.nbytes > _Sound.LARGEST or mask.dtype.kind not in "biu":
-        return None
-    return name, mask.dtype.char, mask.tobytes()
-
-
-def _well_formed(view: TextView, table: object) -> None:
-    """Raises Breach if a view returned what no turn can be made of."""
-    what = type(view).__name__
-    if isinstance(table, Free):
-        return
-    parts = [part for _, part in table.parts] if isinstance(table, Factors) else [table]
-    wrong = fix = ""
-    for part in parts:
-        if not (isinstance(part, Mapping) and all(isinstance(key, str) for key in part)):
-            wrong = f"a {type(part).__name__} that is no mapping of texts to actions"
-            fix = "return a dict whose keys are str, a Free, or Factors of such dicts"
-        elif "" in part:
-            wrong, fix = "an empty text for an action", "give every action a text"
-    if isinstance(table, Factors) and not (parts and all(parts)):
-        wrong, fix = "Factors with no part, or with one without choices", "leave that out"
-    if wrong:
-        raise Breach(f"{what}.actions returned {wrong}", fix, method="text_view.actions")
-
-
-def _encodable(agent: str, *texts: str, sources: Sequence[str | None] = (None,)) -> None:
-    """Raises Breach for a text that no link and no file takes: half of a surrogate pair, as bad decoding leaves it.
-
-    ``sources`` are the methods from which the texts come; the last holds for all further ones.
-    """
-    try:
-        "".join(texts).encode()
-    except UnicodeEncodeError as error:
-        bad = error.object[max(0, error.start - 20) : error.end]
-        first = next(i for i, end in enumerate(accumulate(map(len, texts))) if error.start < end)
-        raise Breach(
-            f"a text for {agent!r} holds a lone surrogate ({bad!r})",
-            "decode its bytes with errors='replace'",
-            method=sources[min(first, len(sources) - 1)],
-        ) from error
+        place = Place(self.name, self.seed, self._steps, self.history[-1] if self.history else None)
+        raise fault(error, where, agent, self._driver, place) from error
 
 
 def _teams(name: str, given: Any, agents: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Returns an environment's own teams with all names as texts. Raises EnvError."""
     try:
         teams = {str(team): tuple(map(str, members)) for team, members in given.items()}
+        check_teams(f"the teams of {name}", teams, agents)
     except (AttributeError, TypeError) as error:
-        raise EnvError(f"{name}: teams is {given!r}; let it be a dict of lists of agents") from error
-    check_teams(f"the teams of {name}", teams, agents)
+        detail = f"teams is {given!r}; let it be a dict of lists of agents"
+        raise EnvError(f"{name}: {detail}", detail=detail, method="teams") from error
+    except ConfigError as error:
+        raise EnvError(str(error), method="teams") from error
     return teams
 
 

@@ -48,6 +48,8 @@ class Report(msgspec.Struct, frozen=True):
     rows: tuple[Row, ...]
     turn: Turn | None = None
     fork: Forkable | None = None
+    untried: tuple[str, ...] = ()
+    """The checks that could not be made, since others failed."""
 
     @property
     def ok(self) -> bool:
@@ -71,7 +73,8 @@ class Report(msgspec.Struct, frozen=True):
             return "\n".join(
                 [f"{self.name} passes {many} checks", *(f"  {row.name}: {row.detail}" for row in self.rows)]
             )
-        lines = [f"{self.name} fails {len(self.failures)} of {many} checks"]
+        more = f", and {len(self.untried)} more were not tried" if self.untried else ""
+        lines = [f"{self.name} fails {len(self.failures)} of {many} checks{more}"]
         for row in self.failures:
             lines.append(f"  {row.name}: {row.detail}")
             if row.place:

@@ -70,7 +70,8 @@ class SideEffects:
     def remarks(self) -> list[str]:
         """Returns what was seen, a phrase each."""
         found = [
-            f"draws from or seeds the global {name}, first seen {f'in step {step}' if step else 'in the reset'}"
+            f"draws from or seeds the global {name}, first seen {f'in step {step}' if step else 'in the reset'}, "
+            "which is harmless as long as the row copies is ok"
             for name, step in self.touched.items()
         ]
         if names := self._started():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["check_teams", "opponents"]
+__all__ = ["check_teams"]
 
 from collections.abc import Mapping, Sequence
 
@@ -25,8 +25,3 @@ def check_teams(what: str, teams: Mapping[str, Sequence[str]], agents: Sequence[
     for team, members in teams.items():
         if not members:
             raise ConfigError(f"{what} hold {team!r} without agents; leave it out")
-
-
-def opponents(teams: Mapping[str, Sequence[str]], agent: str) -> tuple[str, ...]:
-    """Returns who plays for other teams than an agent; nobody where there are no teams."""
-    return tuple(other for members in teams.values() if agent not in members for other in members)

@@ -17,7 +17,7 @@ import numpy as np
 
 from decentral.envs.game import Game
 from decentral.envs.turn import Outcome, Turn
-from decentral.errors import EnvError
+from decentral.errors import EnvError, short
 
 
 class Moment(NamedTuple):
@@ -167,13 +167,8 @@ def _field(now: Turn | Outcome, then: Turn | Outcome) -> str:
     for field in then.__struct_fields__:
         new, old = getattr(now, field), getattr(then, field)
         if new != old:
-            return f"the {field} of {then.agent!r} was {_short(old)} and is now {_short(new)}"
+            return f"the {field} of {then.agent!r} was {short(old)} and is now {short(new)}"
     raise AssertionError("the records are equal")
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _moment(game: Game) -> Moment:

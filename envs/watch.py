@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from decentral.envs.agent_names import declared
 from decentral.envs.game import Game
-from decentral.errors import EnvError, said
+from decentral.errors import EnvError, said, short
 
 
 class Watch:
@@ -23,15 +24,23 @@ class Watch:
 
     def __init__(self, game: Game) -> None:
         self.follow(game)
-        self._possible = list(getattr(self._env, "possible_agents", ()))
+        self._possible = declared(self._env)
         self._spaces: dict[tuple[str, Any], spaces.Space[Any]] = {}
         self.fault: EnvError | None = None
         """The first thing that was not as declared."""
+        self.anew: EnvError | None = None
+        """The first space that is another object whenever it is asked for."""
 
     def follow(self, game: Game) -> None:
         """Turns to another copy."""
         self._game = game
         self._env = game.env
+
+    def faults(self) -> list[EnvError]:
+        """Returns what was found, without a space that is both made anew and another one."""
+        if self.fault is None or self.anew is None:
+            return [error for error in (self.fault, self.anew) if error is not None]
+        return [self.fault] if self.fault.method == self.anew.method else [self.fault, self.anew]
 
     def look(self) -> None:
         """Looks at the moment at which the game stands."""
@@ -44,13 +53,21 @@ class Watch:
             self.fault = self._wrong(f"the spaces cannot be read: {type(error).__name__}: {said(error)}; repair them")
 
     def _compare(self) -> None:
-        possible = list(getattr(self._env, "possible_agents", ()))
+        possible = declared(self._env)
         if possible != self._possible:
             raise self._wrong(f"it was {self._possible} and is now {possible}; never change it", "possible_agents")
         for agent in possible:
             for method in ("observation_space", "action_space"):
                 space = getattr(self._env, method)(agent)
-                known = self._spaces.setdefault((method, agent), copy.deepcopy(space))  # it may be changed in place
+                known = self._spaces.get((method, agent))
+                if known is None:
+                    known = self._spaces[method, agent] = copy.deepcopy(space)  # it may be changed in place
+                    if self.anew is None and getattr(self._env, method)(agent) is not space:
+                        self.anew = self._wrong(
+                            f"{method}(agent) must return the same object at every call; make the spaces in __init__",
+                            method,
+                            str(agent),
+                        )
                 if space != known:
                     raise self._wrong(
                         f"it was {known} for {str(agent)!r} and is now {space}; return the same space whenever asked",
@@ -85,5 +102,4 @@ def _misfit(space: spaces.Space[Any], value: Any) -> str:
         if not np.can_cast(value.dtype, space.dtype):
             return f"its dtype is {value.dtype}, the space's {space.dtype}"
         return f"it holds {value.min():g} to {value.max():g}, the space {space.low.min():g} to {space.high.max():g}"
-    text = repr(value)
-    return f"it is {text if len(text) <= 60 else text[:57] + '...'} and the space {space}"
+    return f"it is {short(value)} and the space {space}"

@@ -22,10 +22,15 @@ class Mirror(ParallelEnv):
     possible_agents = ["left", "right"]
     text_view = MirrorView()
 
-    def observation_space(self, agent):
-        return Discrete(3)
+    def __init__(self):
+        self.observation_spaces = dict.fromkeys(self.possible_agents, Discrete(3))
+        self.action_spaces = dict.fromkeys(self.possible_agents, Discrete(3))
 
-    action_space = observation_space
+    def observation_space(self, agent):
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent):
+        return self.action_spaces[agent]
 
     def reset(self, seed=None, options=None):
         self.agents = list(self.possible_agents)

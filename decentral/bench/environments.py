@@ -13,7 +13,6 @@ from __future__ import annotations
 __all__ = ["run"]
 
 import contextlib
-import hashlib
 import io
 import itertools
 import json
@@ -33,7 +32,7 @@ from decentral import envs
 from decentral.agents.format import Format
 from decentral.agents.model import load_tokenizer
 from decentral.bench.core import measure
-from decentral.bench.grid import Grid
+from decentral.bench.grid import Grid, code_hash
 from decentral.bench.raw import Draw, Raw, Script, raw
 from decentral.disk import write_whole
 from decentral.envs.check import check_env, turn_tokens
@@ -93,6 +92,8 @@ FEW = ("guide", "mpe2/simple_v3", "classic/tictactoe_v3", "openspiel/kuhn_poker"
 PACKAGES = ("mpe2", "lbforaging", "rware", "open_spiel", "rlcard", "shimmy", "chess", "textarena")
 FREE = "abc 123"
 """What is said where any text may be."""
+WINDOW = 1024
+"""Tokens that an agent reads at most, as in ``decentral envs check``."""
 UNCUT = 1_000_000
 """Rounds: both sides play until the environment itself ends."""
 
@@ -122,7 +123,9 @@ def run(quick: bool, report: Callable[[str], object], out: Path) -> dict[str, An
         RunError: another process is writing to ``out``.
     """
     plan = QUICK if quick else FULL
-    common = {"versions": _versions(), "code": _code(), "sizes": {"pairs": plan.pairs, "seconds": plan.seconds}}
+    here = Path(__file__)
+    code = code_hash(here, here.with_name("raw.py"), Path(envs.__file__).parent)
+    common = {"versions": _versions(), "code": code, "sizes": {"pairs": plan.pairs, "seconds": plan.seconds}}
     rows, skipped = [], []
     with Grid(out) as grid, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -159,9 +162,15 @@ def _row(name: str, plan: Plan) -> dict[str, Any]:
     """Measures one environment."""
     env = raw(name)
     found = _race(make(EnvConfig(name=name, max_rounds=UNCUT)), env, plan)
-    reader = Format(load_tokenizer("pocket"))
+    tokenizer = load_tokenizer("pocket")
+    reader = Format(tokenizer)
+    window = min(tokenizer.model_max_length, WINDOW)
+
+    def count(text: str) -> int:
+        return len(reader.text(text))
+
     with contextlib.redirect_stdout(io.StringIO()):
-        checked = check_env(EnvConfig(name=name), encode=reader.trie)
+        checked = check_env(EnvConfig(name=name), count=count, encode=reader.trie, window=window)
     return {
         "api": env.api,
         "read": env.read,
@@ -172,7 +181,7 @@ def _row(name: str, plan: Plan) -> dict[str, Any]:
         "ratio": found["ratio"],
         "low": found["low"],
         "high": found["high"],
-        **_told(make(EnvConfig(name=name)), lambda text: len(reader.text(text))),
+        **_told(make(EnvConfig(name=name)), count),
     }
 
 
@@ -261,12 +270,3 @@ def _installed() -> Iterator[tuple[str, str]]:
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):
             yield package, metadata.version(package)
-
-
-def _code() -> str:
-    """Returns a hash of the code that is measured, so that figures of older code are not kept."""
-    digest = hashlib.sha256()
-    here, rooms = Path(__file__), Path(envs.__file__).parent
-    for file in (here, here.with_name("raw.py"), *sorted(rooms.rglob("*.py"))):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]

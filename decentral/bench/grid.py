@@ -73,6 +73,18 @@ class Grid:
         return self._results[key]
 
 
+def code_hash(*paths: Path) -> str:
+    """Returns a hash of the code that is measured, so that figures of older code are not kept: 12 hex digits.
+
+    A folder stands for all Python files below it.
+    """
+    digest = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def _key(settings: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> str:
     return json.dumps([settings, fingerprint], sort_keys=True)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 __all__ = ["run"]
 
-import hashlib
 import json
 import shlex
 import sys
@@ -30,7 +29,7 @@ from decentral.agents.folders import head_folder
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts, Spent
 from decentral.bench.core import _median_rank
-from decentral.bench.grid import Grid
+from decentral.bench.grid import Grid, code_hash
 from decentral.bench.rollout_plots import plot_acceptance, plot_speedup
 from decentral.bench.subject import FIRST_SEED, Subject
 from decentral.disk import write_whole
@@ -166,7 +165,9 @@ class _Cells:
     def __init__(self, grid: Grid, report: Callable[[str], object]) -> None:
         self._grid = grid
         self._report = report
-        self._common = {"versions": versions(), "device": _device(), "code": _code()}
+        here = Path(__file__)
+        code = code_hash(here, here.with_name("subject.py"), Path(agents.__file__).parent)
+        self._common = {"versions": versions(), "device": _device(), "code": code}
 
     def get(
         self,
@@ -414,12 +415,3 @@ def _play(subject: Subject, env: EnvConfig, length: int, episodes: int) -> dict[
 
 def _device() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-
-
-def _code() -> str:
-    """Returns a hash of the code that is measured, so that figures of older code are not kept."""
-    digest = hashlib.sha256()
-    here = Path(__file__)
-    for file in (here, here.with_name("subject.py"), *sorted(Path(agents.__file__).parent.glob("*.py"))):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]

@@ -138,6 +138,24 @@ class PaysTheDead(Pair):
         return observations, dict.fromkeys(self.possible_agents, 1.0), *rest
 
 
+class NoSpaces(Pair):
+    """Has a text for everything, and no space for anything."""
+
+    def observation_space(self, agent):
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent):
+        return self.action_spaces[agent]
+
+    class text_view:
+        observe = staticmethod(lambda agent, observation: "x")
+        actions = staticmethod(lambda agent, mask: {"go": 0, "stay": 1})
+
+
+class LeavesOut(Pair):
+    teams = {"red": ["a_0"]}  # noqa: RUF012
+
+
 class OverAtReset(Pair):
     def reset(self, seed=None, options=None):
         super().reset(seed, options)
@@ -238,6 +256,35 @@ class NoInfos(Ring):
         self.infos = None
 
 
+class LosesItsInfos(Ring):
+    """Reads its books itself, and has no infos from the fourth step on."""
+
+    length = 99
+
+    def last(self, observe=True):
+        agent = self.agent_selection
+        if self.time == 4:
+            self.infos = None
+        return self.observe(agent), self._cumulative_rewards[agent], False, False, {}
+
+
+class MadeTwice(Pair):
+    """Only two copies can ever be made, and each raises in its third episode."""
+
+    made = 0
+
+    def __init__(self):
+        super().__init__()
+        type(self).made += 1
+        if self.made > 2:
+            raise OSError("no room for a third")
+
+    def step(self, actions):
+        if self.episodes == 3:
+            raise ValueError("boom")
+        return super().step(actions)
+
+
 class RaisesInTheThirdEpisode(Pair):
     """Of each copy, whatever its seed."""
 
@@ -251,6 +298,64 @@ class CannotStepTheDead(Ring):
     def step(self, action):
         action + 0  # None + 0
         super().step(action)
+
+
+class Lingers(Pair):
+    """Who has ended stays among the agents."""
+
+    def step(self, actions):
+        live = self.agents
+        parts = super().step(actions)
+        self.agents = live
+        return parts
+
+
+class NewSpacesAndLingers(Lingers):
+    def action_space(self, agent):
+        return spaces.Discrete(3)
+
+
+class ForgetsAnObservation(Pair):
+    def reset(self, seed=None, options=None):
+        observations, infos = super().reset(seed, options)
+        del observations["a_1"]
+        return observations, infos
+
+
+class DropsTheDead(Ring):
+    """All are dropped without a dead step."""
+
+    def step(self, action):
+        super().step(action)
+        if self.time == self.length:
+            self.agents = self.agents[1:]
+
+
+class NoDeadStep(Ring):
+    def step(self, action):
+        self.chosen = int(action)
+        super().step(action)
+
+
+class NumpysBools(Ring):
+    def reset(self, seed=None, options=None):
+        super().reset(seed, options)
+        self.terminations = dict.fromkeys(self.agents, np.bool_(False))
+
+
+class KeepsPay(Ring):
+    """What was paid for is paid again."""
+
+    def step(self, action):
+        kept = dict(self._cumulative_rewards)
+        super().step(action)
+        for agent in self.agents:
+            self._cumulative_rewards[agent] += kept[agent]
+
+
+class DrawsFromNothing(Pair):
+    def look(self, agent):
+        return np.random.default_rng(0).integers(0)
 
 
 # -- what is returned ------------------------------------------------------------------------------------------------
@@ -522,6 +627,17 @@ class Noisy(Pair):
         print("a step")  # noqa: T201
         warnings.warn("mind the step", stacklevel=1)
         return super().step(actions)
+
+
+class PaysOnce(Pair):
+    """Pays in one episode of twenty."""
+
+    def reset(self, seed=None, options=None):
+        self.lucky = seed == 19
+        return super().reset(seed, options)
+
+    def pay(self, agent, same):
+        return float(self.lucky and self.time == 3)
 
 
 class NothingToWin(Pair):

@@ -487,7 +487,7 @@ class Broken(Lone):
             "'a' must act and has no legal action .in reset, round 0, seed 5",
         ),
         (Lone(0, {"action_mask": np.ones(4)}), None, "mask of 4 entries does not fit 3 actions"),
-        (Lone(), Blurred(), "3 legal actions but only 2 texts .*so two share one"),
+        (Lone(), Blurred(), "3 legal actions but only 2 texts .*so two share one, or one is missing"),
         (Lone(object()), None, "type object has no default text"),
         (
             Lone(reward=float("nan")),

@@ -167,7 +167,7 @@ REFUSED = [
     ("NoInfos", "infos is of type NoneType, not a dict; keep one", ("reset", None, 0)),
     (
         "CannotStepTheDead",
-        "step raised TypeError: unsupported operand.* .*hostile.py:.*; repair it",
+        "step raised TypeError: unsupported .*hostile.py:.*; a dead agent's action is None, so begin step with",
         ("step", "a_0", 4),
     ),
     ("WrongMask", "an action mask of 4 entries does not fit 3 actions", ("step", "a_0", 2)),
@@ -255,14 +255,14 @@ def test_what_raises_around_play_is_named_where_it_matters():
         ),
         (
             "NewSpaces",
-            "PettingZoo's parallel_api_test",
-            "action_space should return the exact same .*; correct action_space",
-            ("action_space", "a_0", 1, 5),
+            "spaces",
+            r"action_space\(agent\) must return the same object at every call; make the spaces in __init__",
+            ("action_space", "a_0", 0, 5),
         ),
         (
             "NewSpacesInTurn",
-            "PettingZoo's api_test",
-            "observation_space should return the exact same .*; correct observation_space",
+            "spaces",
+            r"observation_space\(agent\) must return the same object at every call; make",
             ("observation_space", "a_0", 0, 5),
         ),
         ("MoreAgents", "spaces", "it was .* and is now .*'a_2'.; never change it", ("possible_agents", None, 1, 5)),
@@ -300,10 +300,16 @@ def test_the_check_finds_what_play_does_not(name, failing, said, where):
         ("Threaded", "side effects", "none seen"),
         ("Threaded", "fork", "by replay"),
         ("LeavesThreads", "side effects", "it leaves threads running: ticker"),
-        ("GlobalSeed", "side effects", "it draws from or seeds the global random, first seen in the reset"),
+        (
+            "GlobalSeed",
+            "side effects",
+            "it draws from or seeds the global random, first seen in the reset, which is harmless as long as the row",
+        ),
+        ("NeverEnds", "ends", "3 of 3 episodes reached max_rounds = 200, where they are cut; does the game end?"),
+        ("PaysOnce", "rewards", "returns from 0 to 1"),
         ("Noisy", "side effects", "it prints, first 'a step'; it warns, first 'mind the step'"),
         ("ComesLate", "plays", "24 turns of random legal actions; observations and rewards are all numbers"),
-        ("NothingToWin", "rewards", "every return was 0, so nothing can be learnt from random play"),
+        ("NothingToWin", "rewards", "every return was 0 in 50 random episodes: if random play never"),
     ],
 )
 def test_what_a_run_does_not_suffer_from_is_a_remark(name, row_name, said, capsys):
@@ -320,6 +326,98 @@ def test_what_holds_a_lock_cannot_be_copied():
     with pytest.raises(EnvError, match="Threaded cannot be copied: TypeError"):
         snapshot(game)
     game.close()
+
+
+def test_what_has_no_spaces_declares_no_agents_or_leaves_one_out_of_its_teams_is_a_row():
+    found = check_env(habit("NoSpaces"))
+    assert "'NoSpaces' object has no attribute 'action_spaces'" in row(found, "plays").detail
+
+    def reset(self, seed=None, options=None):
+        self.possible_agents = ["a_0", "a_1"]
+        parts = type(self).__mro__[1].reset(self, seed, options)
+        self.possible_agents = None
+        return parts
+
+    undeclared = habit("Pair", reset=reset, possible_agents=None, names=("a_0", "a_1"))
+    init = undeclared.__init__
+    undeclared.__init__ = lambda self: (init(self), setattr(self, "possible_agents", None))[0]
+    assert row(check_env(undeclared), "plays").ok
+    (made,) = check_env(habit("LeavesOut")).rows
+    assert (made.name, made.ok, made.method) == ("made", False, "teams")
+    assert "leave out 'a_1'" in made.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("Lingers", r"AssertionError: .* != .*; agents whose termination or truncation is True must leave self.agents"),
+        ("NewSpacesAndLingers", "agents whose termination or truncation is True must leave self.agents"),
+        ("ForgetsAnObservation", "AssertionError; reset must return an observation for every agent in self.agents"),
+        (
+            "DropsTheDead",
+            "if they were terminated .*; rewards, terminations, truncations and infos need",
+        ),
+        ("NoDeadStep", r"TypeError: int\(\) .*hostile.py:\d+\); a dead agent's action is None, so begin step with"),
+        ("NumpysBools", "terminated from last .*; let terminations hold True or False"),
+        ("KeepsPay", r"is not the accumulated .*; step must .* self._accumulate_rewards\(\)"),
+        ("FourParts", "ValueError: not enough values to unpack .*; the test says `obs, rew, "),
+    ],
+)
+def test_what_pettingzoo_asserts_comes_with_its_cure(name, said):
+    found = check_env(habit(name)).rows[1]
+    assert found.name.startswith("PettingZoo's")
+    assert not found.ok
+    assert re.search(said, found.detail), found.detail
+
+
+def test_a_mistake_in_the_spaces_does_not_hide_another():
+    failed = {one.name for one in check_env(habit("NewSpacesAndLingers")).failures}
+    assert failed == {"PettingZoo's parallel_api_test", "spaces"}
+
+
+def test_what_concerns_nobody_here_is_not_remarked():
+    assert row(check_env(habit("Ring")), "PettingZoo's api_test").detail == "passed"
+
+
+def test_a_fault_is_located_in_its_authors_file(monkeypatch):
+    with pytest.raises(EnvError) as caught:
+        played("DrawsFromNothing")
+    line = next(i for i, text in enumerate(FILE.read_text().splitlines(), 1) if "integers(0)" in text)
+    assert f"hostile.py:{line}); repair it" in caught.value.detail
+    monkeypatch.chdir(FILE.parent)
+    found = check_env(habit("DrawsFromNothing")).rows[1]
+    assert f"(hostile.py:{line}); correct reset" in found.detail
+
+
+def test_what_was_not_tried_is_counted():
+    report = check_env(habit("DrawsFromNothing"), count=len)
+    assert str(report).startswith("DrawsFromNothing fails 2 of 4 checks, and 8 more were not tried")
+    assert report.untried[0] == "legal actions"
+    assert check_env(habit("Pair"), count=len).untried == ()
+
+
+def test_what_was_found_stays_found_when_no_further_copy_can_be_made():
+    kind = habit("MadeTwice")
+    kind.made = 0
+    report = check_env(kind)
+    assert [one.name for one in report.rows].count("made") == 1
+    assert "step raised ValueError: boom" in row(report, "plays").detail
+    assert row(report, "legal actions").ok
+    assert "no room for a third" in row(report, "another copy").detail
+    assert not row(report, "another copy").ok
+    assert "seeded reset" not in [one.name for one in report.rows]
+
+
+def test_books_that_are_lost_when_an_episode_is_cut_are_named():
+    with pytest.raises(EnvError, match="infos is of type NoneType, not a dict") as caught:
+        played("LosesItsInfos", length=99)
+    assert place(caught.value) == ("step", None, 16, 5)
+
+
+def test_the_advice_can_be_typed_in_a_shell():
+    game = Game(habit("Raises")(), name="openspiel/hanabi(players=2)")
+    with pytest.raises(EnvError, match=r"decentral envs check 'openspiel/hanabi\(players=2\)' --seed 5"):
+        play(game, 5)
 
 
 def test_a_callable_that_makes_one_environment_is_named():

@@ -6,8 +6,8 @@ import pytest
 
 from decentral.envs.config import EnvConfig
 from decentral.envs.names import make
-from decentral.envs.teams import check_teams, opponents
-from decentral.errors import DecentralError
+from decentral.envs.teams import check_teams
+from decentral.errors import ConfigError, EnvError
 
 AGENTS = ("ada", "bob", "cleo")
 
@@ -27,15 +27,8 @@ def test_every_agent_in_one_team_or_no_teams_at_all(teams: dict[str, tuple[str, 
     ],
 )
 def test_other_teams_are_refused_with_the_agent(teams: dict[str, tuple[str, ...]], why: str) -> None:
-    with pytest.raises(DecentralError, match=why):
+    with pytest.raises(ConfigError, match=why):
         check_teams("the teams", teams, AGENTS)
-
-
-def test_opponents_are_all_agents_of_other_teams() -> None:
-    teams = {"a": ("ada", "bob"), "c": ("cleo",)}
-    assert opponents(teams, "bob") == ("cleo",)
-    assert opponents(teams, "cleo") == ("ada", "bob")
-    assert opponents({}, "ada") == ()
 
 
 @pytest.mark.parametrize(
@@ -67,5 +60,6 @@ def test_an_environment_with_wrong_teams_is_refused(given: object) -> None:
 
     made = env()
     made.teams = given
-    with pytest.raises(DecentralError, match="teams"):
+    with pytest.raises(EnvError, match="teams") as caught:
         make(EnvConfig(name="meet"), lambda **_: made)
+    assert caught.value.method == "teams"

@@ -30,7 +30,7 @@ class CorridorView:
 
 
 class Corridor(ParallelEnv):
-    """2. Who plays, and what can be seen and done: own place, the other's, the door's, rounds left; three actions."""
+    """2. Who plays, and what can be seen and done: own place, the other's, the door's, rounds left; its actions."""
 
     metadata = {"name": "my_game", "render_modes": ["ansi"]}
     render_mode = "ansi"
@@ -40,7 +40,7 @@ class Corridor(ParallelEnv):
     def __init__(self):
         places = MultiDiscrete([CELLS + 1, CELLS + 1, CELLS + 1, ROUNDS + 1])
         self.observation_spaces = dict.fromkeys(self.possible_agents, places)
-        self.action_spaces = dict.fromkeys(self.possible_agents, Discrete(3))
+        self.action_spaces = {agent: Discrete(len(WORDS[agent])) for agent in self.possible_agents}
         self.random = np.random.default_rng()
 
     def observation_space(self, agent):

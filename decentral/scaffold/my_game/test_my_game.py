@@ -5,7 +5,7 @@ import decentral
 
 def test_it_can_be_played_and_learnt():
     report = decentral.check_env(env)
-    assert report.ok, [row for row in report.rows if not row.ok]
+    assert report.ok, report
 
 
 def test_the_door_follows_from_the_seed():
