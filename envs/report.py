@@ -73,7 +73,7 @@ class Report(msgspec.Struct, frozen=True):
             return "\n".join(
                 [f"{self.name} passes {many} checks", *(f"  {row.name}: {row.detail}" for row in self.rows)]
             )
-        more = f", and {len(self.untried)} more were not tried" if self.untried else ""
+        more = f", {len(self.untried)} more not tried" if self.untried else ""
         lines = [f"{self.name} fails {len(self.failures)} of {many} checks{more}"]
         for row in self.failures:
             lines.append(f"  {row.name}: {row.detail}")

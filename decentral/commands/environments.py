@@ -79,7 +79,7 @@ def envs_check(
         words += [word for change in changes for word in ("--set", change)]
         words += ["--seed", str(seed if found.seed is None else found.seed)]
         failed = ", ".join(row.name for row in found.failures)
-        more = f"; {len(found.untried)} more were not tried" if found.untried else ""
+        more = f"; {len(found.untried)} more not tried" if found.untried else ""
         fail(
             f"{name} fails {len(found.failures)} of {len(found.rows)} checks ({failed}{more}): mend what the rows say, "
             f"then check again with: {shlex.join(words)}"

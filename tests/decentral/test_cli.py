@@ -23,8 +23,9 @@ from pettingzoo import ParallelEnv
 class Pick(ParallelEnv):
     metadata = {"name": "pick"}
     possible_agents = ["a", "b"]
-    def observation_space(self, agent): return spaces.Discrete(2)
-    def action_space(self, agent): return spaces.Discrete(2)
+    pick = spaces.Discrete(2)
+    def observation_space(self, agent): return self.pick
+    def action_space(self, agent): return self.pick
     def reset(self, seed=None, options=None):
         self.agents = list(self.possible_agents)
         return {a: 0 for a in self.agents}, {a: {} for a in self.agents}
