@@ -87,13 +87,3 @@ def code_hash(*paths: Path) -> str:
 
 def _key(settings: Mapping[str, Any], fingerprint: Mapping[str, Any]) -> str:
     return json.dumps([settings, fingerprint], sort_keys=True)
-
-
-def code_hash(*places: Path) -> str:
-    """Returns twelve digits of the SHA-256 of files and of all Python files below folders, so that figures of older
-    code are not kept."""
-    digest = hashlib.sha256()
-    for place in places:
-        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]
