@@ -40,7 +40,19 @@ _ADAPTERS = {
     "textarena": "decentral.envs.adapters.textarena:env",
 }
 _FORMS = "package.module:callable or file.py:callable"
-_SUITES = {"chess", "lbforaging", "mpe2", "pettingzoo", "pygame", "pyspiel", "rlcard", "rware", "shimmy", "textarena"}
+_SUITES = {
+    "chess",
+    "lbforaging",
+    "mpe2",
+    "nltk",
+    "pettingzoo",
+    "pygame",
+    "pyspiel",
+    "rlcard",
+    "rware",
+    "shimmy",
+    "textarena",
+}
 """Packages that the extra ``suites`` installs."""
 
 

@@ -63,7 +63,15 @@ _TRY = {"uniform_steps": 48}
 _FEW = {"groups": 4, "group": 8, "eval_episodes": 16}
 TASKS: dict[str, Task] = {
     "tictactoe": Task(
-        ({"env": "classic/tictactoe_v3", "agent": _SHORT, "agents": {"player_2": _RANDOM}, "iterations": 120},), _WON
+        (
+            {
+                "env": "classic/tictactoe_v3",
+                "agent": {"lr": {"start": 8e-4, "end": 5e-5, "steps": 350}, "kl": 0.0, "uniform_steps": 16},
+                "agents": {"player_2": _RANDOM},
+                "iterations": 350,
+            },
+        ),
+        _WON,
     ),
     "tictactoe self-play": Task(
         ({"env": "classic/tictactoe_v3", "agent": _SHORT | {"past": 0.25}, "iterations": 120},), _WON
