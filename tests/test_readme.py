@@ -89,6 +89,15 @@ def test_measured_figures_are_those_of_the_results() -> None:
         assert f"{figure:.2f}" in README
 
 
+def test_figures_of_learning_are_those_of_the_results() -> None:
+    result = json.loads((ROOT / "docs" / "results" / "learning.json").read_text())
+    for task in result["tasks"]:
+        low, high = task["interval"]
+        sides = f"| {100 * task['trained']:.1f} % | {100 * task['random']:.1f} % |"
+        gap = f"{100 * task['difference']:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+        assert f"{sides} {gap} | {task['train_seconds'] / 60:.1f} min |" in README, task["task"]
+
+
 def test_figures_of_drafting_are_those_of_the_results() -> None:
     result = json.loads((ROOT / "docs" / "results" / "rollouts.json").read_text())
     for row in result["rows"]:
