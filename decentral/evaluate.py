@@ -136,10 +136,15 @@ def _opponents(run: Run, against: Run | None) -> dict[str, Run]:
             f"the run {str(run.path)!r} has no opponents, since its agents play for one team: leave out `against`, or "
             "train with teams"
         )
-    if (against.config.env.name, against.agents) != (run.config.env.name, run.agents):
+    if (_last(against), against.agents) != (_last(run), run.agents):
         theirs, ours = (f"{one.config.env.name} with {', '.join(one.agents)}" for one in (against, run))
         raise RunError(f"the run {str(against.path)!r} plays {theirs}, not {ours}: take opponents from the same game")
     return dict.fromkeys(run.agents, against)
+
+
+def _last(run: Run) -> str:
+    """Returns the name of a run's environment without folders, which may be written in several ways."""
+    return run.config.env.name.rpartition("/")[2]
 
 
 def _described(source: Run | None, run: Run, name: str) -> str:
