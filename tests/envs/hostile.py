@@ -547,6 +547,13 @@ class IgnoresSeeds(Pair):
         return np.array([self.time, 0.37 * next(self.drawn) % 9], np.float32)
 
 
+class GlobalResets(Pair):
+    """Draws from the global generator, whose few values now and then repeat."""
+
+    def look(self, agent):
+        return np.array([self.time, random.randrange(2)], np.float32)
+
+
 class LeftOver(Pair):
     """How often it was reset shows."""
 

@@ -293,6 +293,14 @@ def test_the_check_finds_what_play_does_not(name, failing, said, where):
     assert report.seed == 5
 
 
+def test_draws_from_the_global_generator_are_not_taken_for_what_reset_leaves():
+    """Few values, of which some come again by chance."""
+    for seed in range(4):
+        found = row(check_env(habit("GlobalResets"), seed=seed), "seeded reset")
+        assert not found.ok
+        assert found.detail.endswith("keep all state in the instance (it uses the global random)")
+
+
 @pytest.mark.parametrize(
     ("name", "row_name", "said"),
     [
