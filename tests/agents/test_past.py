@@ -44,11 +44,10 @@ def test_nothing_is_past_before_the_first_update_and_about_the_share_is_after_it
 
 def test_earlier_weights_play_and_nobody_learns_from_it(tiny: Path) -> None:
     mind, twin = agent(tiny, past=0.999999), agent(tiny, past=0.0)
+    scale(mind, -2)  # far from those that the model was loaded with
     iterate(mind, 0)
     first = {name: p.detach().clone() for name, p in mind.policy.trained().items()}
-    with torch.no_grad():
-        for p in mind.policy.trained().values():
-            p.mul_(-3)
+    scale(mind, -3)
     actions, figures = iterate(mind, 1)
     assert figures["past"] == 16
     assert figures["episodes"] == 0
@@ -57,6 +56,12 @@ def test_earlier_weights_play_and_nobody_learns_from_it(tiny: Path) -> None:
         for name, p in twin.policy.trained().items():
             p.copy_(first[name])
     assert actions == iterate(twin, 1)[0]
+
+
+def scale(mind: LanguageAgent, factor: float) -> None:
+    with torch.no_grad():
+        for p in mind.policy.trained().values():
+            p.mul_(factor)
 
 
 @pytest.mark.parametrize("updates", [1, 6, 7, 50, 1000])
