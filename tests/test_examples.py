@@ -70,6 +70,8 @@ def test_the_gallery_shows_every_suite_and_trains_on_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In this process, as if one suite were not installed."""
+    for module in [name for name in sys.modules if name.partition(".")[0] == "mpe2"]:
+        monkeypatch.delitem(sys.modules, module)
     monkeypatch.delitem(sys.modules, "decentral.envs.adapters.mpe2", raising=False)
     monkeypatch.setitem(sys.modules, "mpe2", None)
     monkeypatch.setattr(sys, "argv", ["gallery.py", "classic/leduc_holdem_v4", str(tmp_path / "run"), "1"])
