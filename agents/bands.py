@@ -7,7 +7,7 @@ __all__ = ["bands"]
 from collections.abc import Sequence
 
 _FORWARD = 128
-"""Tokens that take about as long as one more forward pass does beside its tokens."""
+"""Tokens that one more forward pass is taken to cost beside its own; a guess, not measured per model or device."""
 
 
 def bands(lengths: Sequence[int]) -> list[list[int]]:
