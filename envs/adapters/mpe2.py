@@ -1,7 +1,7 @@
 """MPE2's particle worlds as text: what an agent's observation holds, with names, in tenths of a unit.
 
-Reads as ``speed 1 left; you 3 right 5 up; a 4 right 12 down; b here; agent_1 3 left``. How each scenario reads is in
-``mpe2_texts.py``.
+Reads as ``b here; a 12 down 4 right; agent_1 3 left; speed 1 left; you 5 up 3 right``: the nearest mark first, the
+longer way first, oneself last. How each scenario reads is in ``mpe2_texts.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from decentral.envs.adapters.mpe2_texts import GAMES, Part
+from decentral.envs.adapters.mpe2_texts import GAMES, Part, place
 from decentral.errors import ConfigError, suggest
 
 MOVES = ("stay", "left", "right", "down", "up")
@@ -58,11 +58,14 @@ class ParticleView:
         """Returns what the agent sees and hears."""
         numbers, at = observation.tolist(), 0
         found: dict[str, str] = {}
-        for name, size, read in self.layouts[agent]:
+        places: dict[str, float] = {}
+        for part in self.layouts[agent]:
+            name, size, read = part
             if text := read(numbers[at : at + size]):
                 found[name] = f"{found[name]}, {text}" if name in found else f"{name} {text}"
+                places[name] = place(part, numbers[at : at + size])
             at += size
-        return "; ".join(found.values()) or "nothing"
+        return "; ".join(found[name] for name in sorted(found, key=places.__getitem__)) or "nothing"
 
     def actions(self, agent: str, mask: None) -> Mapping[str, int]:
         """Returns the moves, ``say`` and a number, or both at once."""

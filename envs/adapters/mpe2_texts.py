@@ -6,8 +6,9 @@ and speeds are in tenths of a unit. Knows nothing about PettingZoo or turns.
 
 from __future__ import annotations
 
-__all__ = ["GAMES", "Part"]
+__all__ = ["GAMES", "Part", "place"]
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -19,10 +20,13 @@ Part = tuple[str, int, Callable[[list[float]], str]]
 
 COLOURS = ("red", "green", "blue")
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
+MARKS = frozenset(LETTERS)
+_BEYOND = 1e9
+"""Further than any mark."""
 
 
 def _way(vector: Sequence[float]) -> str:
-    """Returns a vector in tenths, such as ``3 left 12 up``; nothing if it is that short."""
+    """Returns a vector in tenths, the longer part first, such as ``12 up 3 left``; nothing if it is that short."""
     x, y = vector
     return _tenths(round(10 * x), round(10 * y))
 
@@ -30,7 +34,8 @@ def _way(vector: Sequence[float]) -> str:
 @lru_cache(maxsize=2**14)
 def _tenths(x: int, y: int) -> str:
     along, across = f"{abs(y)} {'up' if y > 0 else 'down'}", f"{abs(x)} {'right' if x > 0 else 'left'}"
-    return " ".join(part for part, size in ((across, x), (along, y)) if size)
+    parts = ((across, x), (along, y)) if abs(x) >= abs(y) else ((along, y), (across, x))
+    return " ".join(part for part, size in parts if size)
 
 
 def _place(vector: list[float]) -> str:
@@ -61,6 +66,13 @@ def _heard(world: Any, name: str = "hears") -> Part:
 
 SPEED: Part = ("speed", 2, _way)
 YOU: Part = ("you", 2, _place)
+
+
+def place(part: Part, numbers: Sequence[float]) -> float:
+    """Returns where a part stands in the text: the goal, the marks from the nearest on, all else, and oneself last."""
+    if part in (SPEED, YOU):
+        return math.inf
+    return math.hypot(*numbers) if part[0] in MARKS else -1.0 if part[0] == "goal" else _BEYOND
 
 
 def _marks(raw: Any, names: Iterable[str] = LETTERS) -> list[Part]:

@@ -1,5 +1,6 @@
 """Particle worlds as text: every number of an observation is read in its place, and the text is enough to play well."""
 
+import itertools
 import random
 import re
 from typing import Any
@@ -98,6 +99,22 @@ def test_places_are_those_of_the_world(id: str) -> None:
         game.step({turn.agent: draw.choice(turn.legal) for turn in game.turns()})
 
 
+def test_the_nearest_mark_and_the_longer_way_come_first_and_oneself_last() -> None:
+    game, draw = Game(adapter.env("simple_spread_v3")), random.Random(0)
+    game.reset(5)
+    while not game.over:
+        for turn in game.turns():
+            parts = turn.observation.split("; ")
+            assert sorted(part[0] for part in parts[:3]) == ["a", "b", "c"]
+            assert parts[-1].startswith("you ")
+            marks = [np.linalg.norm(vector) for vector in list(places(turn.observation).values())[:3]]
+            assert all(near < far + 1 for near, far in itertools.pairwise(marks))  # read from tenths
+            for part in parts:
+                sizes = [int(number) for number in re.findall(r"(\d+) [a-z]", part)]
+                assert sizes == sorted(sizes, reverse=True)
+        game.step({turn.agent: draw.choice(turn.legal) for turn in game.turns()})
+
+
 def test_words_move_as_they_say() -> None:
     for word, sign in SIGNS.items():
         game = Game(adapter.env("simple_v3"))
@@ -111,7 +128,7 @@ def test_what_one_says_the_other_hears_a_turn_later_and_nobody_else_is_told() ->
     game.reset(0)
     assert all("hears" not in turn.observation for turn in game.turns())
     game.step({"agent_0": "stay say 7", "agent_1": "left say 2"})
-    assert [turn.observation.rsplit("; ", 1)[1] for turn in game.turns()] == ["hears 2", "hears 7"]
+    assert [re.findall("hears .", turn.observation) for turn in game.turns()] == [["hears 2"], ["hears 7"]]
     crypto = Game(adapter.env("simple_crypto_v3"))
     crypto.reset(0)
     crypto.step({"eve_0": "say 0", "bob_0": "say 1", "alice_0": "say 3"})
@@ -125,7 +142,7 @@ def test_those_who_are_hidden_or_too_far_are_not_told() -> None:
     game = Game(adapter.env("simple_spread_v3", N=4, num_agent_neighbors=1, num_landmark_neighbors=1))
     game.reset(0)
     for turn in game.turns():
-        assert re.fullmatch(r"you [^;]*; mark [^;,]*; agent [^;,]*", turn.observation)
+        assert re.fullmatch(r"mark [^;,]*; agent [^;,]*; you [^;]*", turn.observation)
     game, hidden = Game(adapter.env("simple_world_comm_v3", max_cycles=40)), 0
     for seed in range(6):
         draw = random.Random(seed)
