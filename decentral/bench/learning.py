@@ -6,7 +6,7 @@ never saw; a cell that was stopped goes on. Where there are teams, each in turn 
 
 from __future__ import annotations
 
-__all__ = ["TASKS", "run", "won"]
+__all__ = ["TASKS", "chips", "run", "won"]
 
 import hashlib
 import json
@@ -54,13 +54,19 @@ def won(env: Any, agent: str, total: float) -> float:
     return float(total > 0)
 
 
+def chips(env: Any, agent: str, total: float) -> None:
+    """Says of no game that it was won or lost, so that the return is measured: the chips."""
+
+
 _WON = "decentral.bench.learning:won"
+_CHIPS = "decentral.bench.learning:chips"
 _RANDOM = {"kind": "random"}
 _SHORT = {"lr": 1e-3, "kl": 1e-4}
 """Episodes of a few turns, whose reward comes last."""
 _LONG = {"lr": 5e-4, "kl": 0.0}
 """Episodes of many turns, of which few can be played."""
 _TRY = {"uniform_steps": 48}
+_SELF = {"lr": {"start": 8e-4, "end": 1e-4, "steps": 240}, "kl": 0.0, "uniform_steps": 16, "past": 0.25}
 _FEW = {"groups": 4, "group": 8, "eval_episodes": 16}
 TASKS: dict[str, Task] = {
     "tictactoe": Task(
@@ -74,10 +80,8 @@ TASKS: dict[str, Task] = {
         ),
         _WON,
     ),
-    "tictactoe self-play": Task(
-        ({"env": "classic/tictactoe_v3", "agent": _SHORT | {"past": 0.25}, "iterations": 120},), _WON
-    ),
-    "leduc self-play": Task(({"env": "openspiel/leduc_poker", "agent": _SHORT | {"past": 0.25}, "iterations": 60},)),
+    "tictactoe self-play": Task(({"env": "classic/tictactoe_v3", "agent": _SELF, "iterations": 240},), _WON),
+    "leduc self-play": Task(({"env": "openspiel/leduc_poker", "agent": _SELF, "iterations": 240},), _CHIPS),
     "tiny hanabi": Task(({"env": "openspiel/tiny_hanabi", "agent": _SHORT | {"lr": 5e-4}, "iterations": 60},)),
     "foraging": Task(
         (
@@ -96,7 +100,16 @@ TASKS: dict[str, Task] = {
         )
     ),
     "spread": Task(
-        ({"env": "mpe2/simple_spread_v3", "agent": _LONG | _TRY | {"discount": 0.7}, "iterations": 30, **_FEW},)
+        (
+            {
+                "env": "mpe2/simple_spread_v3",
+                "agent": {"lr": 1e-3, "kl": 0.1, "discount": 0.8, "window": 128},
+                "iterations": 60,
+                "groups": 8,
+                "group": 2,
+                "eval_episodes": 16,
+            },
+        )
     ),
 }
 QUICK: dict[str, Any] = {"iterations": 1, "groups": 2, "group": 4, "eval_episodes": 4, "engine": "inline"}
