@@ -21,6 +21,7 @@ from decentral.agents.mind import Phase
 from decentral.agents.moments import read_tensors
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
+from decentral.errors import ModelError
 
 _MOST = 6
 """Earlier weights that are kept at once."""
@@ -84,4 +85,10 @@ class PastSelves:
         for key, p in flat.items():
             at, name = key.split("/", 1)
             found.setdefault(int(at), {})[name] = p
+        for update, weights in found.items():
+            if weights.keys() != self._policy.trained().keys():
+                raise ModelError(
+                    f"checkpoint {folder} holds, after update {update}, other parameters than model "
+                    f"{self._policy.name!r}; resume with its config"
+                )
         self._kept = dict(sorted(found.items()))

@@ -10,18 +10,28 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from decentral.errors import DecentralError
+from decentral.errors import DecentralError, short
 
 INTERRUPTED = 130
 """Exit code."""
+_Misuse: Any = typer.BadParameter.mro()[1]
+"""What typer raises for words that it cannot parse; of all its kinds only this one has a public name."""
 
 
 class Commands(TyperGroup):
-    """Turns what a command raises on purpose into one sentence and exit code 2."""
+    """Turns what typer refuses, and what a command raises on purpose, into one sentence and exit code 2."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().make_context(*args, **kwargs)
+        except _Misuse as error:
+            _refuse(error)
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except _Misuse as error:
+            _refuse(error)
         except DecentralError as error:
             fail(str(error))
         except KeyboardInterrupt:
@@ -37,6 +47,17 @@ def fail(sentence: str) -> NoReturn:
     """Ends the command with one sentence and exit code 2."""
     typer.echo(f"error: {sentence}", err=True)
     raise typer.Exit(2)
+
+
+def _refuse(error: Any) -> NoReturn:
+    """Ends the command with what typer's parser says. Help for a call without words is raised again, for typer."""
+    what = error.format_message().rstrip(".").replace(". Did you", "; did you").replace(": Input", ": input")
+    if not what or "\n" in what:  # nothing where rich has printed the help already
+        raise error
+    if hasattr(error.__cause__, "errors"):  # pydantic's, whose message leaves out the value
+        what = what.replace("value", f"value {short(error.__cause__.errors()[0]['input'])}", 1)
+    command = error.ctx.command_path if error.ctx else "decentral"
+    fail(f"{what[0].lower()}{what[1:]}; see {command} --help")
 
 
 _PLAIN: dict[str, Any] = {"no_args_is_help": True, "add_completion": False, "pretty_exceptions_enable": False}

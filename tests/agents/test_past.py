@@ -13,6 +13,7 @@ from decentral.agents.language import LanguageAgent
 from decentral.agents.mind import Ended, Phase, Request
 from decentral.agents.past import PastSelves
 from decentral.envs.turn import Outcome, Turn
+from decentral.errors import ModelError
 
 LEGAL = ("north", "south", "stay")
 
@@ -86,3 +87,13 @@ def test_a_checkpoint_brings_back_the_past_exactly(tiny: Path, tmp_path: Path) -
     ours, theirs = mind._past._kept, again._past._kept  # type: ignore[union-attr]
     assert list(ours) == list(theirs) == [1, 2, 3, 4]
     assert all(torch.equal(p, theirs[at][name]) for at, weights in ours.items() for name, p in weights.items())
+
+
+def test_a_past_of_other_parameters_is_refused(tiny: Path, tmp_path: Path) -> None:
+    past = PastSelves("bob", AgentConfig(model=str(tiny), past=0.5), 1)
+    weights = past._policy.trained()
+    past.keep(1, weights)
+    past.keep(2, dict(list(weights.items())[1:]))
+    past.save(tmp_path)
+    with pytest.raises(ModelError, match=r"after update 2, other parameters than model .*; resume with its config$"):
+        past.load(tmp_path)

@@ -208,11 +208,23 @@ def test_actions_that_a_model_cannot_tell_apart_fail_the_check(game: str, monkey
     assert "actions '0' and '1' have one encoding" in " ".join(result.stdout.split())
 
 
-def test_names_that_cannot_be_used_are_typers(tmp_path: Path) -> None:
-    assert "Did you mean 'eval'" in call("evl", tmp_path).stderr
-    wrong = call("train", "meet", "--iteration", 3)
-    assert wrong.exit_code == 2
-    assert "--iterations" in wrong.stderr
+def test_words_that_cannot_be_parsed_are_one_sentence_with_the_command_that_helps(tmp_path: Path) -> None:
+    refused(call("evl", tmp_path), "no such command 'evl'; did you mean 'eval'?", " --help")
+    refused(call("train", "meet", "--iteration", 3), "no such option: --iteration ", "--iterations", " train --help")
+    refused(call("train", "meet", "--iterations", "many"), "'many'", "'--iterations'", "integer", " train --help")
+    refused(call("envs", "check", "meet", "--seed", 0.5), "'0.5'", "'--seed'", "integer", " envs check --help")
+    refused(call("watch", tmp_path, "--delay", "-1"), "-1", "'--delay'", " watch --help")
+    refused(call("train", "meet", "--seed"), "'--seed' requires an argument", " --help")
+    refused(call("train", "meet", "more"), "extra argument", "more", " train --help")
+    refused(call("--verison"), "no such option: --verison ", "--version", " --help")
+
+
+def test_a_command_without_words_shows_its_help() -> None:
+    for words in ((), ("envs",)):
+        shown = call(*words)
+        assert shown.exit_code == 2
+        assert "Usage:" in shown.output
+        assert "error:" not in shown.output
 
 
 def test_a_full_disk_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

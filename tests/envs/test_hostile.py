@@ -19,12 +19,18 @@ from decentral.envs.names import load
 from decentral.envs.trace import play
 from decentral.errors import EnvError
 
-FILE = Path(__file__).with_name("hostile.py")
+PARALLEL, AEC = (Path(__file__).with_name(f"hostile_{kind}.py") for kind in ("parallel", "aec"))
+
+
+def full(name):
+    """Returns a class's name with its file, as an EnvConfig takes it."""
+    file = next(one for one in (PARALLEL, AEC) if f"class {name}(" in one.read_text())
+    return f"{file}:{name}"
 
 
 def habit(name, **attributes):
-    """Returns a class of the file, with other attributes if some are given."""
-    found = load(f"{FILE}:{name}", "environment")
+    """Returns a class of these files, with other attributes if some are given."""
+    found = load(full(name), "environment")
     return type(found.__name__, (found,), attributes) if attributes else found
 
 
@@ -66,7 +72,7 @@ def test_it_is_played_to_its_end(name, turns):
     assert all(one.truncated == (name == "NeverEnds") and one.terminated != one.truncated for one in outcomes.values())
     paid = {one: sum(turn.reward for turn in trace.turns if turn.agent == one) for one in outcomes}
     assert all(one.total == paid[one.agent] + one.reward for one in outcomes.values())
-    if isinstance(game.env, load(f"{FILE}:Ring", "environment")):
+    if isinstance(game.env, habit("Ring")):
         assert [one.total for one in outcomes.values()] == list(turns)
     elif name not in ("PaysTheDead", "ComesLate", "NothingToWin"):
         alike = sum(len(set(step.values())) == 1 for step in trace.actions)
@@ -167,7 +173,7 @@ REFUSED = [
     ("NoInfos", "infos is of type NoneType, not a dict; keep one", ("reset", None, 0)),
     (
         "CannotStepTheDead",
-        "step raised TypeError: unsupported .*hostile.py:.*; a dead agent's action is None, so begin step with",
+        "step raised TypeError: unsupported .*hostile_aec.py:.*; a dead agent's action is None, so begin step with",
         ("step", "a_0", 4),
     ),
     ("WrongMask", "an action mask of 4 entries does not fit 3 actions", ("step", "a_0", 2)),
@@ -178,8 +184,8 @@ REFUSED = [
     ("ListOfRewards", "rewards is of type list, not a dict; return", ("step", None, 1)),
     ("NoneForInfos", "infos is of type NoneType, not a dict; return", ("step", None, 1)),
     ("TextForInfo", "the info of 'a_1' is a str, not a dict; return", ("step", "a_1", 2)),
-    ("RaisesOdd", "step raised Odd: neither .*hostile.py:.*; repair it", ("step", "a_1", 2)),
-    ("RaisesInObserve", "observe raised OSError: no more .*hostile.py:.*; repair it", ("observe", "a_1", 3)),
+    ("RaisesOdd", "step raised Odd: neither .*hostile_aec.py:.*; repair it", ("step", "a_1", 2)),
+    ("RaisesInObserve", "observe raised OSError: no more .*hostile_aec.py:.*; repair it", ("observe", "a_1", 3)),
 ]
 
 
@@ -365,7 +371,7 @@ def test_what_has_no_spaces_declares_no_agents_or_leaves_one_out_of_its_teams_is
             "DropsTheDead",
             "if they were terminated .*; rewards, terminations, truncations and infos need",
         ),
-        ("NoDeadStep", r"TypeError: int\(\) .*hostile.py:\d+\); a dead agent's action is None, so begin step with"),
+        ("NoDeadStep", r"TypeError: int\(\) .*hostile_aec.py:\d+\); a dead agent's action is None, so begin step with"),
         ("NumpysBools", "terminated from last .*; let terminations hold True or False"),
         ("KeepsPay", r"is not the accumulated .*; step must .* self._accumulate_rewards\(\)"),
         ("FourParts", "ValueError: not enough values to unpack .*; the test says `obs, rew, "),
@@ -390,11 +396,11 @@ def test_what_concerns_nobody_here_is_not_remarked():
 def test_a_fault_is_located_in_its_authors_file(monkeypatch):
     with pytest.raises(EnvError) as caught:
         played("DrawsFromNothing")
-    line = next(i for i, text in enumerate(FILE.read_text().splitlines(), 1) if "integers(0)" in text)
-    assert f"hostile.py:{line}); repair it" in caught.value.detail
-    monkeypatch.chdir(FILE.parent)
+    line = next(i for i, text in enumerate(PARALLEL.read_text().splitlines(), 1) if "integers(0)" in text)
+    assert f"hostile_parallel.py:{line}); repair it" in caught.value.detail
+    monkeypatch.chdir(PARALLEL.parent)
     found = check_env(habit("DrawsFromNothing")).rows[1]
-    assert f"(hostile.py:{line}); correct reset" in found.detail
+    assert f"(hostile_parallel.py:{line}); correct reset" in found.detail
 
 
 def test_what_was_not_tried_is_counted():
@@ -437,4 +443,4 @@ def test_a_callable_that_makes_one_environment_is_named():
 
 @pytest.mark.parametrize("name", ["Pair", "Ring", "DieInPairs"])
 def test_the_sound_ones_pass(name):
-    assert check_env(EnvConfig(name=f"{FILE}:{name}")).ok
+    assert check_env(EnvConfig(name=full(name))).ok
