@@ -1,8 +1,9 @@
 """The learner: one optimiser step on one batch of plays, on the agent's own weights.
 
 The batch was sampled by these very weights, so the importance ratio is 1 and nothing is clipped (CANOPY,
-arXiv 2609.01245); both are measured and logged. Loss: the mean over sampled tokens of
-``-advantage * ratio + kl * k3``, k3 to the agent's own fixed base.
+arXiv 2609.01245); both are measured and logged. Only where advice had a part in drawing an action, its tokens are
+weighted by the policy's probability of the action over the one that it was drawn with. Loss: the mean over sampled
+tokens of ``-advantage * weight * ratio + kl * k3``, k3 to the agent's own fixed base.
 """
 
 from __future__ import annotations
@@ -59,9 +60,8 @@ class Learner:
         self._trained = policy.trained()
         self._optimiser = torch.optim.AdamW(self._trained.values(), lr=1.0, betas=(0.9, 0.95), weight_decay=0.0)
 
-    def step(self, plays: Sequence[Play]) -> Metrics:
-        """Makes one optimiser step, or none if nothing was sampled; returns its figures."""
-        config, policy = self._config, self._policy
+    def credit(self, plays: Sequence[Play]) -> tuple[Plays, NDArray[np.float64]]:
+        """Returns the plays as arrays, and the (N,) advantage of every sampled token."""
         chunks = [chunk for play in plays for chunk in play.stream.chunks]
         owner = [e for e, play in enumerate(plays) for _ in play.stream.chunks]
         arrays = Plays(
@@ -72,10 +72,20 @@ class Learner:
             turn=np.array([choice.turn for chunk in chunks for choice in chunk.choices], dtype=np.int64),
         )
         count = len(arrays.episode)
+        return arrays, self._credit(arrays, np.zeros(count)) if count else np.zeros(0)
+
+    def step(self, plays: Sequence[Play]) -> Metrics:
+        """Makes one optimiser step, or none if nothing was sampled; returns its figures."""
+        config, policy = self._config, self._policy
+        chunks = [chunk for play in plays for chunk in play.stream.chunks]
+        arrays, credit = self.credit(plays)
+        count = len(credit)
         if count == 0:
             return {}
-        advantage = torch.from_numpy(self._credit(arrays, np.zeros(count))).float()
-        behind = torch.tensor([choice.logp for chunk in chunks for choice in chunk.choices])
+        advantage = torch.from_numpy(credit).float()
+        choices = [choice for chunk in chunks for choice in chunk.choices]
+        weight = torch.tensor([choice.weight for choice in choices])
+        behind = torch.tensor([choice.logp for choice in choices])
         first = np.cumsum([0, *(len(chunk.choices) for chunk in chunks)])
         total: dict[str, float] = dict.fromkeys(("loss", "kl", "entropy", "ratio_mean", "clip_fraction", "drift"), 0.0)
         self._optimiser.zero_grad(set_to_none=True)
@@ -83,7 +93,7 @@ class Learner:
             part = [chunks[i] for i in batch]
             index = torch.from_numpy(np.concatenate([np.arange(first[i], first[i + 1]) for i in batch]))
             scores = score(policy.forward, part, config.temperature, policy.device)
-            gain = advantage[index].to(scores.logp.device)
+            gain = (advantage * weight)[index].to(scores.logp.device)
             loss = -(gain * (scores.logp - scores.logp.detach()).exp())
             if config.kl > 0:
                 base = score(policy.base_forward, part, config.temperature, policy.device).logp
@@ -92,7 +102,7 @@ class Learner:
                 loss = loss + config.kl * k3
                 total["kl"] += k3.sum().item()
             (loss.sum() / count).backward()  # type: ignore[no-untyped-call]
-            drift = (scores.logp.detach() - behind[index].to(scores.logp.device)).cpu()
+            drift = (scores.logp.detach().cpu() - behind[index]).where(weight[index] == 1, 0.0)
             total["loss"] += loss.sum().item()
             total["entropy"] += scores.entropy.sum().item()
             total["ratio_mean"] += drift.exp().sum().item()

@@ -7,7 +7,7 @@ distribution it was drawn from. Knows nothing about environments, rewards or lea
 
 from __future__ import annotations
 
-__all__ = ["Rollouts", "Spent"]
+__all__ = ["Outlook", "Rollouts", "Spent"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from decentral.agents.bands import bands
@@ -28,7 +29,14 @@ from decentral.agents.policy import Policy
 from decentral.agents.row import Row, Span
 from decentral.agents.rules import FreeRule, LegalRule, Rule
 from decentral.agents.stream import Segment, Stream
+from decentral.agents.trie import Node, conditionals, forks, likelihoods
 from decentral.envs.turn import Turn
+
+Floats = NDArray[np.float64]
+Context = Sequence[tuple[Kind, str]]
+"""Kinds and texts of segments, in order."""
+Read = tuple[Tensor, Tensor | None]
+"""Logits, and the states of the last layer if the model shows them."""
 
 
 @dataclass(slots=True)
@@ -44,6 +52,16 @@ class Spent:
     draft_s: float = 0.0
     read_s: float = 0.0
     choose_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What the policy makes of a turn with legal actions, before one is taken."""
+
+    probabilities: Floats
+    """(A,) of the legal actions, after temperature."""
+    hidden: Tensor | None
+    """(H,) state of the last layer at the context's last token, float32; none if the model does not show it."""
 
 
 class Rollouts:
@@ -119,6 +137,114 @@ class Rollouts:
             for turn, rule, text in zip(turns, rules, texts)
         ]
 
+    def read(self, episodes: Sequence[int], turns: Sequence[Turn]) -> list[Outlook]:
+        """Reads each episode's new turn, all with legal actions, and a scratch text if there is one to be.
+
+        Every one of these turns is to be ended by ``settle``.
+        """
+        rows = self._open(episodes)
+        for row, turn in zip(rows, turns):
+            self._append(row, turn)
+        with torch.inference_mode():
+            if self._reasoning:
+                self._segment(rows, turns, "reasoning", [self._free_rule(self._reasoning) for _ in rows])
+            for row in rows:
+                row.stream.ids.extend(self.policy.format.opening("action"))
+            return self._look(rows, [self.policy.format.trie(turn.legal) for turn in turns])
+
+    def hear(self, episodes: Sequence[int], turns: Sequence[Turn], texts: Sequence[str]) -> list[Outlook]:
+        """Adds advice to the contexts of turns that were read, and returns what the policy makes of them now."""
+        fmt = self.policy.format
+        opening = fmt.opening("action")
+        rows = [self._rows[episode] for episode in episodes]
+        for row, turn, text in zip(rows, turns, texts):
+            stream = row.stream
+            del stream.ids[-len(opening) :]
+            row.cached, row.headed = min(row.cached, len(stream.ids)), min(row.headed, len(stream.ids))
+            stream.append(Segment("advice", fmt.given("advice", text), turn.round, text))
+            if stream.make_room(max(map(len, map(fmt.choice, turn.legal))) + len(opening) + len(fmt.after)):
+                row.cached = row.headed = 0
+            stream.ids.extend(opening)
+        with torch.inference_mode():
+            return self._look(rows, [fmt.trie(turn.legal) for turn in turns])
+
+    def settle(
+        self, episodes: Sequence[int], turns: Sequence[Turn], policies: Sequence[Floats], behaviours: Sequence[Floats]
+    ) -> list[int]:
+        """Draws the actions of turns that were read and returns their indices.
+
+        Args:
+            episodes: as they were read.
+            turns: theirs.
+            policies: the (A,) probabilities that ``read`` returned.
+            behaviours: the (A,) probabilities that the actions are drawn with, which are recorded token by token; the
+                recorded entropy is the policy's own.
+        """
+        fmt = self.policy.format
+        actions = []
+        for episode, turn, policy, behaviour in zip(episodes, turns, policies, behaviours):
+            row = self._rows[episode]
+            draw = torch.from_numpy(uniform(row.key, 0))
+            actions.append(int(pick(torch.from_numpy(behaviour)[None], draw)[0]))
+            root, ids = fmt.trie(turn.legal), fmt.choice(turn.legal[actions[-1]])
+            own, drawn = conditionals(root, policy), conditionals(root, behaviour)
+            weight = float(policy[actions[-1]] / behaviour[actions[-1]])
+            rule = LegalRule(root)
+            span = Span(row, rule)
+            for place, token in enumerate(ids):
+                allowed = rule.allowed
+                if len(allowed) == 1:
+                    span.take(token, 0.0, 0.0, allowed, forced=True)
+                    continue
+                p, b = own[ids[:place]], drawn[ids[:place]]
+                nats = float(-(p * np.log(np.maximum(p, 1e-300))).sum())
+                span.take(token, float(np.log(b[allowed.index(token)])), nats, allowed, False, weight)
+            self._seal(span, turn, "action")
+            row.stream.turns += 1
+        return actions
+
+    def consult(self, contexts: Sequence[Context], legal: Sequence[tuple[str, ...]]) -> list[Outlook]:
+        """Returns what the policy would make of contexts that it has never seen, and keeps nothing of them."""
+        fmt = self.policy.format
+        rows = self._open(range(len(contexts)))
+        for row, context, actions in zip(rows, contexts, legal):
+            for kind, text in context:
+                action = (*fmt.opening(kind), *fmt.choice(text), *fmt.after)
+                row.stream.append(Segment(kind, action if kind == "action" else fmt.given(kind, text), 0, text))
+            row.stream.make_room(max(map(len, map(fmt.choice, actions))) + len(fmt.opening("action")))
+            row.stream.ids.extend(fmt.opening("action"))
+        with torch.inference_mode():
+            found = self._look(rows, [fmt.trie(actions) for actions in legal])
+        for number in range(len(contexts)):
+            self.close(number)
+        return found
+
+    def _look(self, rows: Sequence[Row], tries: Sequence[Node]) -> list[Outlook]:
+        """Returns the policy's outlook in rows whose stream ends where an action begins; nothing is taken."""
+        tables: list[dict[tuple[int, ...], Floats]] = [{} for _ in rows]
+        self._pack(rows)
+        order = sorted(range(len(rows)), key=lambda i: rows[i].slot)
+        logits, hidden = self._logits([Span(rows[i], LegalRule(tries[i])) for i in order])
+        place = {i: column for column, i in enumerate(order)}
+        ways = [list(forks(root).items()) for root in tries]
+        for number in range(max(map(len, ways), default=0)):
+            some = sorted((i for i in range(len(rows)) if number < len(ways[i])), key=lambda i: rows[i].slot)
+            deep = [i for i in some if ways[i][number][0]]
+            after = {i: logits[place[i], 0] for i in some if not ways[i][number][0]}
+            if deep:
+                feeds = [ways[i][number][0] for i in deep]
+                found, _ = self._run([rows[i] for i in deep], feeds, [[len(feed) - 1] for feed in feeds])
+                after |= {i: found[column, 0] for column, i in enumerate(deep)}
+            allowed = [ways[i][number][1].tokens for i in some]
+            logp, _ = restricted(torch.stack([after[i] for i in some]), allowed, self.temperature)
+            for i, ids, line in zip(some, allowed, probabilities(logp).double().cpu().numpy()):
+                tables[i][ways[i][number][0]] = line[: len(ids)] / line[: len(ids)].sum()
+        states = None if hidden is None else hidden[:, 0].float().cpu()
+        return [
+            Outlook(likelihoods(root, table), None if states is None else states[place[i]])
+            for i, (root, table) in enumerate(zip(tries, tables))
+        ]
+
     def _free_rule(self, most: int) -> Rule:
         return FreeRule(self.policy.format.end, most, self._ends)
 
@@ -152,29 +278,31 @@ class Rollouts:
 
     def _segment(self, rows: Sequence[Row], turns: Sequence[Turn], kind: Kind, rules: Sequence[Rule]) -> list[str]:
         """Samples one segment for every row and seals it in the row's stream; returns the texts."""
-        fmt = self.policy.format
-        opening = fmt.opening(kind)
+        opening = self.policy.format.opening(kind)
         spans = [Span(row, rule) for row, rule in zip(rows, rules)]
         for row in rows:
             row.stream.ids.extend(opening)
         self._sample(spans)
-        texts = []
-        for span, turn in zip(spans, turns):
-            span.row.stream.ids.extend(fmt.after)
-            texts.append(fmt.decode(span.ids))
-            before, behind = (0.0,) * len(opening), (0.0,) * len(fmt.after)
-            span.row.stream.seal(
-                Segment(
-                    kind,
-                    (*opening, *span.ids, *fmt.after),
-                    turn.round,
-                    texts[-1],
-                    turn.legal if kind == "action" else (),
-                    (*before, *span.logp, *behind),
-                    (*before, *span.entropy, *behind),
-                )
+        return [self._seal(span, turn, kind) for span, turn in zip(spans, turns)]
+
+    def _seal(self, span: Span, turn: Turn, kind: Kind) -> str:
+        """Closes a sampled segment and returns its text."""
+        fmt = self.policy.format
+        opening, text = fmt.opening(kind), fmt.decode(span.ids)
+        span.row.stream.ids.extend(fmt.after)
+        before, behind = (0.0,) * len(opening), (0.0,) * len(fmt.after)
+        span.row.stream.seal(
+            Segment(
+                kind,
+                (*opening, *span.ids, *fmt.after),
+                turn.round,
+                text,
+                turn.legal if kind == "action" else (),
+                (*before, *span.logp, *behind),
+                (*before, *span.entropy, *behind),
             )
-        return texts
+        )
+        return text
 
     def _sample(self, spans: Sequence[Span]) -> None:
         """Draws tokens until every span's rule is over."""
@@ -205,9 +333,9 @@ class Rollouts:
         proposal = self.drafter.propose(self._cache, spans) if self.drafter else None
         drafted = perf_counter()
         if proposal is None:
-            logits = self._logits(spans)
+            logits, _ = self._logits(spans)
         else:
-            logits = self._run([span.row for span in spans], proposal.feeds, proposal.columns)
+            logits, _ = self._run([span.row for span in spans], proposal.feeds, proposal.columns)
         read = perf_counter()
         if proposal is None or self.drafter is None:
             self._choose(logits[:, 0], spans)
@@ -236,8 +364,8 @@ class Rollouts:
             for i, t, lp, nats in zip(some, token.tolist(), taken.tolist(), entropy(logp, p).tolist()):
                 spans[i].take(t, lp, nats, allowed[i], forced=False)
 
-    def _logits(self, spans: Sequence[Span]) -> Tensor:
-        """Feeds every row what its cache lacks and returns the (B, 1, V) logits after its last token.
+    def _logits(self, spans: Sequence[Span]) -> Read:
+        """Feeds every row what its cache lacks and returns the (B, 1, V) logits and (B, 1, H) states at its last token.
 
         Rows whose cache is empty and whose tokens are equal, as at the start of a group, are computed once.
         """
@@ -250,7 +378,7 @@ class Rollouts:
         leaders = [i for i in range(len(rows)) if source[i] == i]
         if len(leaders) == len(rows):
             return self._read(rows)
-        logits = self._read([rows[i] for i in leaders])
+        logits, hidden = self._read([rows[i] for i in leaders])
         followed = sorted({leader for i, leader in enumerate(source) if leader != i})
         ahead = max(spans[leader].rule.ahead for leader in followed)
         if self.drafter and ahead > 2 and self.drafter.pace.length(len(rows)):
@@ -262,10 +390,10 @@ class Rollouts:
             for i in twins:
                 rows[i].cached, rows[i].headed = row.cached, row.headed
         place = {leader: column for column, leader in enumerate(leaders)}
-        return logits[self._index([place[leader] for leader in source])]
+        return _rows((logits, hidden), self._index([place[leader] for leader in source]))
 
-    def _read(self, rows: Sequence[Row]) -> Tensor:
-        """Reads everything that is pending; returns the (B, 1, V) logits after it."""
+    def _read(self, rows: Sequence[Row]) -> Read:
+        """Reads everything that is pending; returns the (B, 1, V) logits and (B, 1, H) states at its end."""
         parts = bands([row.pending for row in rows])
         found = []
         for part in parts:
@@ -274,17 +402,19 @@ class Rollouts:
                 self._pack(some)
                 some.sort(key=lambda row: row.slot)
             feeds = [row.stream.ids[row.cached :] for row in some]
-            logits = self._run(some, feeds, [[len(feed) - 1] for feed in feeds])
+            read = self._run(some, feeds, [[len(feed) - 1] for feed in feeds])
             place = {id(row): column for column, row in enumerate(some)}
             for row, feed in zip(some, feeds):
                 row.cached += len(feed)
-            found.append(logits[self._index([place[id(rows[i])] for i in part])] if len(parts) > 1 else logits)
+            found.append(_rows(read, self._index([place[id(rows[i])] for i in part])) if len(parts) > 1 else read)
         if len(parts) == 1:
             return found[0]
-        return torch.cat(found)[self._index(np.argsort(np.concatenate(parts)))]
+        states = [hidden for _, hidden in found if hidden is not None]
+        whole = torch.cat([logits for logits, _ in found]), torch.cat(states) if states else None
+        return _rows(whole, self._index(np.argsort(np.concatenate(parts))))
 
-    def _run(self, rows: Sequence[Row], feeds: Sequence[Sequence[int]], columns: Sequence[Sequence[int]]) -> Tensor:
-        """Runs the policy over a feed per row; returns the (B, K, V) logits after the K columns of each."""
+    def _run(self, rows: Sequence[Row], feeds: Sequence[Sequence[int]], columns: Sequence[Sequence[int]]) -> Read:
+        """Runs the policy over a feed per row; returns the (B, K, V) logits and (B, K, H) states at the K columns."""
         width = max(map(len, feeds))
         starts = np.array([row.cached for row in rows])
         seen = int(starts.max()) + width
@@ -298,11 +428,18 @@ class Rollouts:
         if self.drafter and hidden is not None:
             self._cache.write(HIDDEN, hidden)
         self.spent.forwards += 1
+        states = None if hidden is None else hidden[:, self._index(kept)]
         if all(list(some) == kept for some in columns):
-            return logits
+            return logits, states
         place = {column: i for i, column in enumerate(kept)}
         at = self._index([[place[column] for column in some] for some in columns])
-        return logits[torch.arange(len(rows), device=ids.device)[:, None], at]
+        line = torch.arange(len(rows), device=ids.device)[:, None]
+        return logits[line, at], None if states is None else states[line, at]
 
     def _index(self, values: Any) -> Tensor:
         return torch.as_tensor(values, dtype=torch.long, device=self.policy.device)
+
+
+def _rows(read: Read, index: Tensor) -> Read:
+    logits, hidden = read
+    return logits[index], None if hidden is None else hidden[index]

@@ -44,11 +44,19 @@ class Span:
     logp: list[float] = field(default_factory=list)
     entropy: list[float] = field(default_factory=list)
 
-    def take(self, token: int, logp: float, nats: float, allowed: tuple[int, ...] | None, forced: bool) -> None:
+    def take(
+        self,
+        token: int,
+        logp: float,
+        nats: float,
+        allowed: tuple[int, ...] | None,
+        forced: bool,
+        weight: float = 1.0,
+    ) -> None:
         """Appends a token that was drawn among ``allowed``, or had no alternative."""
         stream = self.row.stream
         if not forced:
-            stream.chunks[-1].choices.append(Choice(len(stream.ids), stream.turns, allowed, logp, nats))
+            stream.chunks[-1].choices.append(Choice(len(stream.ids), stream.turns, allowed, logp, nats, weight))
         stream.ids.append(token)
         self.ids.append(token)
         self.logp.append(logp)

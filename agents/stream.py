@@ -28,9 +28,11 @@ class Choice:
     allowed: Ids | None
     """The tokens it was drawn from (at least two), or none for the whole vocabulary."""
     logp: float
-    """Behaviour log-probability under that restricted distribution, after temperature, in nats."""
+    """Log-probability with which it was drawn, after temperature, in nats."""
     entropy: float
-    """Of that restricted distribution, in nats."""
+    """Of that restricted distribution of the policy, in nats."""
+    weight: float = 1.0
+    """The policy's probability of the action over the one that it was drawn with: 1 unless advice had a part in it."""
 
 
 @dataclass(slots=True)
