@@ -1,0 +1,87 @@
+"""Which turns an agent asks about: a gate, which may learn from what it has seen, and a budget."""
+
+from __future__ import annotations
+
+__all__ = ["Budget", "Gate"]
+
+import re
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from decentral.agents.draws import name_word
+
+_SEEN = 512
+"""Entropies that the quantile is taken of."""
+_KNOWN = 4096
+"""Observations whose visits are counted; the oldest is forgotten first."""
+
+
+class Gate:
+    """Lets turns pass by the policy's entropy, by how rarely their like was seen, all, or none."""
+
+    def __init__(self, kind: str, quantile: float = 0.5) -> None:
+        """``kind``: ``entropy``, ``visits``, ``always`` or ``never``. ``quantile``: of ``entropy``."""
+        self._kind = kind
+        self._quantile = quantile
+        self._entropies: deque[float] = deque(maxlen=_SEEN)
+        self._visits: dict[str, int] = {}
+
+    def choose(
+        self, entropies: NDArray[np.float64], observations: Sequence[str], draws: NDArray[np.float64]
+    ) -> NDArray[np.bool_]:
+        """Returns (N,) which of N turns are asked about.
+
+        Args:
+            entropies: (N,) of the policy there, in nats.
+            observations: their texts.
+            draws: (N,) uniform numbers.
+        """
+        if self._kind == "entropy":
+            self._entropies.extend(entropies.tolist())
+            return np.asarray(entropies >= np.quantile(self._entropies, self._quantile))
+        if self._kind == "visits":
+            return np.array([draw < self._rarity(text) for text, draw in zip(observations, draws)], dtype=bool)
+        return np.full(len(entropies), self._kind == "always")
+
+    def _rarity(self, observation: str) -> float:
+        """Returns ``2 ** -sqrt(n)``, n the visits so far of an observation alike but for small changes of numbers."""
+        key = f"{name_word(re.sub(r'[0-9]+(?:[.][0-9]+)?', _coarse, observation)):x}"
+        visits = self._visits.pop(key, 0)
+        self._visits[key] = visits + 1
+        if len(self._visits) > _KNOWN:
+            self._visits.pop(next(iter(self._visits)))
+        return float(2.0 ** -np.sqrt(visits))
+
+    def state(self) -> dict[str, Any]:
+        """Returns what ``restore`` needs."""
+        return {"entropies": list(self._entropies), "visits": self._visits}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes what ``state`` returned."""
+        self._entropies = deque(map(float, state["entropies"]), maxlen=_SEEN)
+        self._visits = {str(key): int(count) for key, count in state["visits"].items()}
+
+
+def _coarse(number: re.Match[str]) -> str:
+    return f"{float(number.group()):.0e}"
+
+
+class Budget:
+    """How many turns may still be asked about in this phase."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+
+    def renew(self) -> None:
+        """Starts anew."""
+        self._left = self._most
+
+    def take(self, count: int) -> int:
+        """Takes up to ``count`` and returns how many there were."""
+        taken = min(count, self._left)
+        self._left -= taken
+        return taken

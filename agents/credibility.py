@@ -1,0 +1,85 @@
+"""How much a receiver believes each teacher, from its own models alone, and which actions that speaks for.
+
+Pure functions over arrays; A legal actions, J teachers. Source: CCKS, arXiv 2606.12281, and our variant of it.
+"""
+
+from __future__ import annotations
+
+__all__ = ["View", "ccks_weights", "our_weights", "preference"]
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+FLOOR = 0.3
+"""Nats below which a teacher's certainty earns no further belief."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What somebody makes of a situation."""
+
+    probabilities: Floats
+    """(A,) of the legal actions."""
+    embedding: NDArray[np.float32] | None = None
+    """(32,) by the consensus model of whoever made it."""
+    value: float | None = None
+    """The return that is expected from here on."""
+
+    @cached_property
+    def entropy(self) -> float:
+        """Of the probabilities, in nats."""
+        p = self.probabilities
+        return float(-(p * np.log(np.where(p > 0, p, 1.0))).sum())
+
+
+def ccks_weights(student: View, teachers: Sequence[View], margin: float = 0.0) -> Floats:
+    """Returns (J,) weights, the softmax over eligible teachers of ``-distance * entropy``; all 0 if none is eligible.
+
+    Not eligible is who is less certain than the student, or whose value does not exceed the student's by more than the
+    margin, if both have one.
+    """
+    score = np.array([-_distance(student, one) * one.entropy for one in teachers])
+    eligible = [one.entropy <= student.entropy and _worth(student, one, margin) for one in teachers]
+    return _softmax(np.where(np.isnan(score), 0.0, score), np.array(eligible, dtype=bool))
+
+
+def our_weights(student: View, teachers: Sequence[View], trust: Floats, floor: float = FLOOR) -> Floats:
+    """Returns (J,) weights like ``trust * exp(-distance * max(entropy, floor))``; all 0 if nobody is trusted.
+
+    Unlike the paper's, they give no teacher more for being certain than ``floor`` nats would, so that a confident liar
+    far from the student's consensus cannot outweigh honest teachers. Who sends no embedding is as far as the others.
+    """
+    far = np.array([_distance(student, one) for one in teachers])
+    known = far[~np.isnan(far)]
+    far = np.where(np.isnan(far), known.mean() if len(known) else 0.0, far)
+    score = -far * np.maximum([one.entropy for one in teachers], floor)
+    return _softmax(score + np.log(np.maximum(trust, 1e-12)), trust > 1e-9)
+
+
+def preference(weights: Floats, teachers: Sequence[View]) -> Floats:
+    """Returns (A,) what the teachers favour: the weighted mean of their probabilities less its mean over actions."""
+    mixed = weights @ np.stack([one.probabilities for one in teachers])
+    return np.asarray(mixed - mixed.mean())
+
+
+def _distance(student: View, teacher: View) -> float:
+    if student.embedding is None or teacher.embedding is None:
+        return np.nan
+    return float(np.linalg.norm(student.embedding.astype(np.float64) - teacher.embedding))
+
+
+def _worth(student: View, teacher: View, margin: float) -> bool:
+    return student.value is None or teacher.value is None or teacher.value > student.value + margin
+
+
+def _softmax(score: Floats, eligible: NDArray[np.bool_]) -> Floats:
+    if not eligible.any():
+        return np.zeros(len(score))
+    raw = np.where(eligible, np.exp(score - score[eligible].max()), 0.0)
+    return np.asarray(raw / raw.sum())

@@ -1,0 +1,60 @@
+"""How far an agent trusts each peer, learnt from what came of its advice.
+
+For an advised action, ``x = advantage * (teacher's probability - own) / behaviour probability`` is an unbiased estimate
+of how the agent's return would change if it moved toward the teacher's distribution. Trust is the probability, under a
+normal approximation, that this change is for the better.
+"""
+
+from __future__ import annotations
+
+__all__ = ["Trust"]
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+_FADE = 0.998
+"""What an observation counts after each later one: some 500 are remembered."""
+_PRIOR = 8.0
+"""Imagined observations of mean 0 and variance 1, before any."""
+_CLIP = 10.0
+_MOST = 4.0
+"""Standard errors beyond which trust does not move, so that it can come back."""
+
+
+class Trust:
+    """A number from 0 to 1 per peer; 0.5 for one of whom nothing is known."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[float, float, float]] = {}
+        """Per peer the faded number of observations, their sum, and the sum of their squares."""
+
+    def update(self, peer: str, found: Sequence[float]) -> None:
+        """Takes what was found about a peer, see the module; each value is cut off at 10."""
+        count, total, squares = self._sums.get(peer, (0.0, 0.0, 0.0))
+        for x in found:
+            x = min(_CLIP, max(-_CLIP, x))
+            count, total, squares = _FADE * count + 1, _FADE * total + x, _FADE * squares + x * x
+        self._sums[peer] = (count, total, squares)
+
+    def of(self, peers: Sequence[str]) -> NDArray[np.float64]:
+        """Returns (J,) the trust in peers."""
+        return np.array([self._of(peer) for peer in peers], dtype=np.float64)
+
+    def _of(self, peer: str) -> float:
+        count, total, squares = self._sums.get(peer, (0.0, 0.0, 0.0))
+        size = count + _PRIOR
+        mean = total / size
+        variance = max((squares + _PRIOR) / size - mean * mean, 1e-9)
+        score = mean / math.sqrt(variance / size)
+        return (1 + math.erf(min(_MOST, max(-_MOST, score)) / math.sqrt(2))) / 2
+
+    def state(self) -> dict[str, list[float]]:
+        """Returns what ``restore`` needs."""
+        return {peer: list(sums) for peer, sums in self._sums.items()}
+
+    def restore(self, state: Mapping[str, Sequence[float]]) -> None:
+        """Takes what ``state`` returned."""
+        self._sums = {peer: (float(a), float(b), float(c)) for peer, (a, b, c) in state.items()}
