@@ -7,6 +7,7 @@
     ├── ModelError           a model that cannot be loaded or served
     ├── RunError             a run folder that cannot be opened, resumed or written
     ├── LinkError            a message that breaks the protocol
+    ├── AdviceError          a question or an answer of a peer that no honest one sends
     └── DeadlineError        a wait that ended without its answer
 
 Every message is one sentence with the value, the reason and the fix; the command line prints it and exits with 2.
@@ -15,6 +16,7 @@ Every message is one sentence with the value, the reason and the fix; the comman
 from __future__ import annotations
 
 __all__ = [
+    "AdviceError",
     "ConfigError",
     "DeadlineError",
     "DecentralError",
@@ -84,6 +86,10 @@ class RunError(DecentralError):
 
 class LinkError(DecentralError):
     """A message that breaks the protocol."""
+
+
+class AdviceError(DecentralError):
+    """A question or an answer of a peer that no honest one sends: not well-formed, too large, or no distribution."""
 
 
 class DeadlineError(DecentralError):

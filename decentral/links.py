@@ -113,6 +113,11 @@ class Dealer:
     async def send(self, frame: bytes) -> None:
         await self._socket.send(frame)
 
+    async def offer(self, frame: bytes) -> None:
+        """Sends if there is room now: an end that is gone costs its sender no time."""
+        with contextlib.suppress(zmq.Again):
+            await self._socket.send(frame, zmq.NOBLOCK)
+
     async def recv(self) -> bytes:
         return (await self._socket.recv_multipart())[-1]
 
@@ -201,7 +206,7 @@ class Peers(Protocol):
     """One node's door to the others: frames from whoever may knock, with the name the sender claims."""
 
     async def send(self, to: str, frame: bytes) -> None:
-        """Hands a frame over; the peer may be gone or refuse it."""
+        """Hands a frame over and waits for nobody; the peer may be gone or refuse it."""
         ...
 
     async def recv(self) -> tuple[str, bytes]:
@@ -223,9 +228,10 @@ class MemoryPeers:
         doors[name] = self
 
     async def send(self, to: str, frame: bytes) -> None:
-        if len(frame) <= MAX_PEER:
+        door = self._doors.get(to)
+        if door is not None and len(frame) <= MAX_PEER:
             with contextlib.suppress(asyncio.QueueFull):
-                self._doors[to]._inbox.put_nowait((self._name, frame))
+                door._inbox.put_nowait((self._name, frame))
 
     async def recv(self) -> tuple[str, bytes]:
         return await self._inbox.get()
@@ -251,7 +257,7 @@ class ZmqPeers:
         self._mouths = {other: Dealer(context, where, name, max_bytes) for other, where in others.items()}
 
     async def send(self, to: str, frame: bytes) -> None:
-        await self._mouths[to].send(frame)
+        await self._mouths[to].offer(frame)
 
     async def recv(self) -> tuple[str, bytes]:
         sender, *_, frame = await self._ear.recv_multipart()

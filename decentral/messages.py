@@ -7,7 +7,7 @@ host's and an agent's roads differ, so that neither can be made to decode what o
     world link     host -> agent: Welcome Begin Turns Over Close Commit Finish    agent -> host: Hello Actions Updated
                                                                                                  Finished
     control link   supervisor -> process: Stop Lost     process -> supervisor: Status Progress PhaseClosed Failed
-    peer link      nothing yet
+    peer link      agent -> agent: Ask Advice
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ __all__ = [
     "MAX_WORLD",
     "VERSION",
     "Actions",
+    "Advice",
+    "Ask",
     "Begin",
     "Close",
     "Commit",
@@ -33,6 +35,7 @@ __all__ = [
     "Hello",
     "Lost",
     "Over",
+    "Peer",
     "PhaseClosed",
     "Progress",
     "Restarted",
@@ -48,6 +51,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from decentral.agents.advice import Answer, Question
 from decentral.agents.mind import Ended, Metrics, Phase, Request
 from decentral.errors import LinkError
 
@@ -149,6 +153,31 @@ class Finished(Message, frozen=True):
 
 
 FromAgent = Hello | Actions | Updated | Finished
+
+
+# -- peer link
+
+
+class Ask(Message, frozen=True):
+    """Questions for one peer, all that the asker has at once. It is answered by one Advice of the same number."""
+
+    session: int
+    """Of the asker's process, so that what an earlier one asked can be told apart."""
+    number: int
+    """Grows with every Ask from this asker to this peer."""
+    questions: tuple[Question, ...]
+
+
+class Advice(Message, frozen=True):
+    """The answers to an Ask, one for each of its questions, or none: then the whole Ask is declined."""
+
+    session: int
+    """The asker's."""
+    number: int
+    answers: tuple[Answer, ...] = ()
+
+
+Peer = Ask | Advice
 
 
 # -- control link

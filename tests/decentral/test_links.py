@@ -144,6 +144,20 @@ def test_peers_between_processes() -> None:
     run(test)
 
 
+def test_nobody_waits_at_the_door_of_a_peer_that_is_gone() -> None:
+    async def test() -> None:
+        doors: dict[str, MemoryPeers] = {}
+        ann, ben = MemoryPeers("ann", doors), MemoryPeers("ben", doors)
+        ben.close()
+        await ann.send("ben", b"hello")
+        async with sockets() as (context, place):
+            door = ZmqPeers(context, "ann", f"{place}/ann", {"ben": f"{place}/ben"})
+            for _ in range(3000):  # more than any queue holds
+                await door.send("ben", b"hello")
+
+    run(test)
+
+
 def test_a_flood_at_a_door_is_dropped_not_kept() -> None:
     async def test() -> None:
         doors: dict[str, MemoryPeers] = {}

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decentral import messages as say
+from decentral.agents.advice import Answer, Question
 from decentral.agents.mind import Ended, Phase, Request
 from decentral.envs.turn import Outcome, Turn
 from decentral.errors import LinkError
@@ -31,8 +32,14 @@ FROM_AGENT: list[say.FromAgent] = [
     say.Updated(PHASE, 4),
     say.Finished(4),
 ]
+FROM_PEER: list[say.Peer] = [
+    say.Ask(5, 1, (Question(2**40, 3, (("observation", "a door"), ("action", "open")), ("open", "wait"), bytes(64)),)),
+    say.Advice(5, 1, (Answer((0.25, 0.75), 1.5, bytes(64), 3, "it is shut"), Answer())),
+    say.Advice(5, 1),
+]
 host_reads = say.Decoder[say.FromAgent](say.FromAgent, 10_000)
 agent_reads = say.Decoder[say.FromHost](say.FromHost, 10_000)
+peer_reads = say.Decoder[say.Peer](say.Peer, 10_000)
 
 
 @pytest.mark.parametrize("message", FROM_HOST)
@@ -49,6 +56,21 @@ def test_the_host_reads_what_an_agent_says_and_the_agent_does_not(message: say.F
     assert host_reads(frame) == message
     with pytest.raises(LinkError):
         agent_reads(frame)
+
+
+@pytest.mark.parametrize("message", FROM_PEER)
+def test_a_peer_reads_what_a_peer_says_and_nobody_else_does(message: say.Peer) -> None:
+    frame = say.encode(message, 10_000)
+    assert peer_reads(frame) == message
+    for reads in (host_reads, agent_reads):
+        with pytest.raises(LinkError):
+            reads(frame)
+
+
+@pytest.mark.parametrize("message", [*FROM_HOST, *FROM_AGENT])
+def test_a_peer_reads_nothing_else(message: Any) -> None:
+    with pytest.raises(LinkError):
+        peer_reads(say.encode(message, 10_000))
 
 
 def test_a_message_that_is_too_large_is_refused_on_both_sides() -> None:
