@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from decentral.agents.advice_config import AdviceConfig
 from decentral.agents.schedule import Schedule
 
 Positive = Annotated[float, Meta(gt=0, lt=1e6)]
@@ -113,3 +114,4 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             "this; 0: never, and a head goes stale where training moves all weights fast",
         ),
     ] = 0.0
+    advice: Annotated[AdviceConfig, Meta(description="whom of its peers it asks and believes")] = AdviceConfig()

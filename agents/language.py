@@ -5,9 +5,12 @@ from __future__ import annotations
 __all__ = ["LanguageAgent"]
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from decentral.agents.advice import Answer, Question
+from decentral.agents.advisor import Advisor
 from decentral.agents.config import AgentConfig
 from decentral.agents.draft_watch import DraftWatch
 from decentral.agents.drafting import make_drafter
@@ -23,8 +26,18 @@ from decentral.agents.stream import Stream
 class LanguageAgent:
     """A Mind with weights of its own; a frozen one plays the same way and never steps."""
 
-    def __init__(self, name: str, config: AgentConfig, seed: int) -> None:
-        """Loads the model. Raises ModelError, ConfigError."""
+    def __init__(
+        self, name: str, config: AgentConfig, seed: int, teachers: Sequence[str] = (), askers: Sequence[str] = ()
+    ) -> None:
+        """Loads the model. Raises ModelError, ConfigError.
+
+        Args:
+            name: keys its draws.
+            config: how it is made.
+            seed: of the run.
+            teachers: the peers that it may ask.
+            askers: the peers that may ask it.
+        """
         self.config = config
         self.policy = Policy(config, seed ^ name_word(name) & 0x7FFFFFFF)
         self.drafter = make_drafter(self.policy, config)
@@ -32,6 +45,12 @@ class LanguageAgent:
         self._watch = DraftWatch(self.drafter, config) if self.drafter else None
         self._learner = Learner(self.policy, config) if self.policy.learning else None
         self._past = PastSelves(name, config, seed) if self._learner and config.past else None
+        self._advisor: Advisor | None = None
+        if teachers or askers:
+            discount = 1.0 if config.discount is None else config.discount
+            self._advisor = Advisor(name, config.advice, self.policy, seed, teachers, discount)
+        self._asked: list[int] = []
+        self._records: list[dict[str, Any]] = []
         self._phase = Phase("eval", 0)
         self._plays: dict[int, Play] = {}
         self._rewards: dict[int, list[float]] = {}
@@ -46,28 +65,60 @@ class LanguageAgent:
         self._plays = {}
         self._rewards = {}
         self._tally = _Tally(sampled=self._spent())
-        self.rollouts.clear(self.config.temperature if phase.kind == "train" else 1.0)
+        temperature = self.config.temperature if phase.kind == "train" else 1.0
+        self.rollouts.clear(temperature)
+        if self._advisor:
+            self._advisor.begin(temperature)
+        self._asked, self._records = [], []
         if self._watch:
             self._watch.begin()
         if self._past:
             self._past.begin(phase)
 
-    def act(self, requests: Sequence[Request]) -> list[str]:
+    def ask(self, requests: Sequence[Request]) -> Mapping[str, tuple[Question, ...]]:
+        if self._advisor is None or not self._advisor.asks or self._phase.kind != "train":
+            return {}
+        started = time.perf_counter()
+        mine = [r for r in requests if r.turn.legal and self._engine(r.group) is self.rollouts]
+        questions = self._advisor.look(self.rollouts, mine) if mine else ()
+        self._asked = [question.episode for question in questions]
+        self._tally.seconds += time.perf_counter() - started
+        return dict.fromkeys(self._advisor.teachers, questions) if questions else {}
+
+    def act(self, requests: Sequence[Request], answers: Mapping[str, Sequence[Answer]] = {}) -> list[str]:
         started = time.perf_counter()
         for request in requests:
             got = self._rewards.setdefault(request.episode, [])
             if got:
                 got[-1] = request.turn.reward
             got.append(0.0)
+        looked = self._advisor.open if self._advisor else {}
+        engines = [None if r.episode in looked else self._engine(r.group) for r in requests]
         actions = [""] * len(requests)
-        for rollouts in (self.rollouts, *([self._past.rollouts] if self._past else [])):
-            mine = [i for i, request in enumerate(requests) if self._engine(request.group) is rollouts]
-            if mine:
-                texts = rollouts.play([requests[i].episode for i in mine], [requests[i].turn for i in mine])
-                for i, text in zip(mine, texts):
-                    actions[i] = text
+        for engine in dict.fromkeys(engines):
+            mine = [i for i, one in enumerate(engines) if one is engine]
+            texts = self._play(engine, [requests[i] for i in mine], answers)
+            for i, text in zip(mine, texts):
+                actions[i] = text
         self._tally.seconds += time.perf_counter() - started
         return actions
+
+    def _play(
+        self, engine: Rollouts | None, requests: Sequence[Request], answers: Mapping[str, Sequence[Answer]]
+    ) -> list[str]:
+        """Plays turns with an engine; without one, those that were looked at before."""
+        if engine is not None:
+            return engine.play([request.episode for request in requests], [request.turn for request in requests])
+        assert self._advisor is not None
+        by_episode = {peer: dict(zip(self._asked, given)) for peer, given in answers.items()}
+        return self._advisor.choose(self.rollouts, requests, by_episode)
+
+    def answer(self, questions: Sequence[Question]) -> tuple[Answer, ...]:
+        return self._advisor.answer(questions) if self._advisor else (Answer(),) * len(questions)
+
+    def records(self) -> list[dict[str, Any]]:
+        records, self._records = self._records, []
+        return records
 
     def end(self, ended: Sequence[Ended]) -> None:
         for over in ended:
@@ -97,6 +148,8 @@ class LanguageAgent:
             first = self.config.uniform_steps and self._learner.updates == 0
             even = self._learner.level(plays, self.config.uniform_steps) if first else {}
             figures |= even or self._learner.step(plays)
+            if self._advisor:
+                figures |= self._learn_advice(sorted(self._plays), plays)
             if self._past:
                 self._past.keep(self._learner.updates, self.policy.trained())
             if self._watch:
@@ -106,9 +159,17 @@ class LanguageAgent:
         self._plays = {}
         return figures
 
+    def _learn_advice(self, episodes: Sequence[int], plays: Sequence[Play]) -> Metrics:
+        if self._learner is None or self._advisor is None or not plays:
+            return {}
+        figures, self._records = self._advisor.learn(episodes, *self._learner.credit(plays))
+        return figures
+
     def save(self, folder: Path) -> None:
         if self._learner:
             self._learner.save(folder)
+        if self._advisor:
+            self._advisor.save(folder)
         if self._past:
             self._past.save(folder)
         if self._watch:
@@ -117,6 +178,8 @@ class LanguageAgent:
     def load(self, folder: Path) -> None:
         if self._learner:
             self._learner.load(folder)
+        if self._advisor:
+            self._advisor.load(folder)
         if self._past:
             self._past.load(folder)
         if self._watch:

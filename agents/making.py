@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["make_mind"]
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from decentral.agents.config import AgentConfig
 from decentral.agents.mind import Mind
@@ -20,6 +20,8 @@ def make_mind(
     *,
     script: Callable[[Turn], str] | None = None,
     ask: Callable[[Turn], str] | None = None,
+    teachers: Sequence[str] = (),
+    askers: Sequence[str] = (),
 ) -> Mind:
     """Makes the agent ``name``.
 
@@ -29,6 +31,8 @@ def make_mind(
         seed: of the run.
         script: the callable of a ``scripted`` agent.
         ask: shows a turn to a person and returns what was typed, for a ``human`` agent.
+        teachers: the peers that it may ask for advice.
+        askers: the peers that may ask it.
 
     Raises:
         ConfigError: a scripted agent without a script, or a human one where nobody can be asked.
@@ -48,4 +52,4 @@ def make_mind(
         return HumanMind(name, ask)
     from decentral.agents.language import LanguageAgent
 
-    return LanguageAgent(name, config, seed)
+    return LanguageAgent(name, config, seed, teachers, askers)

@@ -1,20 +1,21 @@
 """The interface of an agent: what its process asks of it, whatever it is made of.
 
 A mind knows no link, no clock and no other agent. It is driven by one thread, one call at a time, in the order
-``begin -> (act | end)* -> update``, again and again, without ``update`` after an evaluation or a phase that is started
-over; ``save`` and ``load`` happen only between phases.
+``begin -> (ask? act | answer | end)* -> update``, again and again, without ``update`` after an evaluation or a phase
+that is started over; ``save`` and ``load`` happen only between phases.
 """
 
 from __future__ import annotations
 
 __all__ = ["Ended", "Metrics", "Mind", "Phase", "Request"]
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
+from decentral.agents.advice import Answer, Question
 from decentral.envs.turn import Outcome, Turn
 
 Metrics = dict[str, float]
@@ -63,8 +64,23 @@ class Mind(Protocol):
         """Forgets every open episode and starts a phase."""
         ...
 
-    def act(self, requests: Sequence[Request]) -> list[str]:
-        """Returns one action text per request, in order; on a legal turn it is one of ``turn.legal``."""
+    def ask(self, requests: Sequence[Request]) -> Mapping[str, tuple[Question, ...]]:
+        """Returns what it asks which peers about these turns, for which ``act`` is called next; often nothing."""
+        ...
+
+    def act(self, requests: Sequence[Request], answers: Mapping[str, Sequence[Answer]] = {}) -> list[str]:
+        """Returns one action text per request, in order; on a legal turn it is one of ``turn.legal``.
+
+        ``answers``: per peer, one to each question of the ``ask`` before; declined where none came in time.
+        """
+        ...
+
+    def answer(self, questions: Sequence[Question]) -> tuple[Answer, ...]:
+        """Returns an answer to each question of a peer; it may decline any."""
+        ...
+
+    def records(self) -> list[dict[str, Any]]:
+        """Returns what is to be kept of the advice in the phase that ``update`` closed, and forgets it."""
         ...
 
     def end(self, ended: Sequence[Ended]) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 __all__ = ["HumanMind", "RandomMind", "ScriptedMind"]
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from decentral.agents.advice import Answer, Question
 from decentral.agents.draws import name_word, uniform
 from decentral.agents.mind import Ended, Metrics, Phase, Request
 from decentral.envs.turn import Turn
@@ -33,8 +35,17 @@ class _Simple:
     def begin(self, phase: Phase) -> None:
         self._ended.clear()
 
-    def act(self, requests: Sequence[Request]) -> list[str]:
+    def ask(self, requests: Sequence[Request]) -> Mapping[str, tuple[Question, ...]]:
+        return {}
+
+    def act(self, requests: Sequence[Request], answers: Mapping[str, Sequence[Answer]] = {}) -> list[str]:
         return [self._choose(request) for request in requests]
+
+    def answer(self, questions: Sequence[Question]) -> tuple[Answer, ...]:
+        return (Answer(),) * len(questions)
+
+    def records(self) -> list[dict[str, Any]]:
+        return []
 
     def end(self, ended: Sequence[Ended]) -> None:
         self._ended.extend(ended)
@@ -105,6 +116,16 @@ class ScriptedMind(_Simple):
     def __init__(self, name: str, script: Callable[[Turn], str]) -> None:
         super().__init__(name)
         self._script = script
+
+    def answer(self, questions: Sequence[Question]) -> tuple[Answer, ...]:
+        """Says what the script would do where the asker stands."""
+        return tuple(self._advise(question) for question in questions)
+
+    def _advise(self, question: Question) -> Answer:
+        seen = [text for kind, text in question.context if kind == "observation"]
+        turn = Turn(self.name, question.round, seen[-1] if seen else "", question.legal)
+        action = self._choose(Request(question.episode, 0, turn))
+        return Answer(tuple(float(action == legal) for legal in question.legal))
 
     def _choose(self, request: Request) -> str:
         turn = request.turn

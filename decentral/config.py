@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from decentral.agents.advice_config import AdviceConfig
 from decentral.agents.config import AgentConfig
 from decentral.agents.schedule import Schedule
 from decentral.envs.config import EnvConfig
@@ -54,6 +55,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         int,
         Meta(ge=1, le=EPISODES, description="episodes of the evaluations before the first and after the last update"),
     ] = 200
+    topology: Annotated[
+        str,
+        Meta(
+            description="who may advise whom, among team-mates: `complete`, `ring`, `regular:K` (K neighbours each), "
+            "`small_world:K:P`, or a callable from the names to a networkx graph, as `file.py:callable`"
+        ),
+    ] = "complete"
+    patience: Annotated[
+        float, Meta(gt=0, description="seconds that an agent waits for advice before it acts without")
+    ] = 2.0
     deadline: Annotated[float, Meta(gt=0, description="seconds a wait may last before the run stops and names who")] = (
         300.0
     )
@@ -115,7 +126,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     def agent_config(self, name: str) -> AgentConfig:
         """Returns ``agent`` with the differences of one agent merged over it. Raises ConfigError."""
-        merged = msgspec.to_builtins(self.agent) | self.agents.get(name, {})
+        merged, own = msgspec.to_builtins(self.agent), self.agents.get(name, {})
+        if isinstance(own.get("advice"), Mapping):
+            own = own | {"advice": merged["advice"] | own["advice"]}
+        merged |= own
         return _convert(merged, AgentConfig, f"agents.{name}.")
 
     def check_agents(self, names: Sequence[str]) -> None:
@@ -158,7 +172,13 @@ def _value(text: str) -> Any:
 
 # -- messages about wrong settings
 
-_STRUCTS: dict[str, type[msgspec.Struct]] = {"": Config, "env": EnvConfig, "agent": AgentConfig, "agent.lr": Schedule}
+_STRUCTS: dict[str, type[msgspec.Struct]] = {
+    "": Config,
+    "env": EnvConfig,
+    "agent": AgentConfig,
+    "agent.lr": Schedule,
+    "agent.advice": AdviceConfig,
+}
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 

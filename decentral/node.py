@@ -2,7 +2,8 @@
 
 The loop owns the links and stays awake; every call of the mind goes to the worker, one after the other. The weights
 follow the host's word: a phase is played with the checkpoint of the committed iteration, so an update whose phase was
-started over is undone by loading. The peer link accepts nothing yet: what arrives is counted, logged and dropped.
+started over is undone by loading. What peers ask is answered between the mind's own work, or declined while it loads or
+updates; their answers are awaited for a while before the mind acts.
 """
 
 from __future__ import annotations
@@ -10,26 +11,26 @@ from __future__ import annotations
 __all__ = ["Node", "main", "mind_of"]
 
 import asyncio
-from collections.abc import Callable
-from functools import partial
+import dataclasses
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn
 
 import msgspec
-import networkx as nx
 
 from decentral import messages as say
 from decentral.agents import make_mind
+from decentral.agents.advice import Answer, Question
 from decentral.agents.mind import Metrics, Mind, Phase
 from decentral.checkpoint import Checkpoints, write_folder
-from decentral.config import Config
 from decentral.envs.names import load
 from decentral.envs.turn import Turn
 from decentral.errors import ModelError
+from decentral.exchange import Exchange, Figures
 from decentral.folder import RunFolder
-from decentral.graphs.topology import complete
-from decentral.journal import Dropped, Journal
-from decentral.links import Dealer, Link, Peers, ZmqPeers
+from decentral.journal import Journal
+from decentral.links import Dealer, Link, ZmqPeers
+from decentral.neighbours import neighbours, talk
 from decentral.process import Life, live
 from decentral.threads import Work
 from decentral.waits import Stopped, beside, within
@@ -49,7 +50,7 @@ class Node:
         make: Callable[[], Mind],
         folder: Path,
         world: Link[say.FromHost],
-        peers: Peers,
+        talk: Callable[..., Exchange],
         control: Link[say.FromSupervisor],
         work: Work,
         deadline: float | None,
@@ -59,13 +60,17 @@ class Node:
         self._make = make
         self._folder = folder
         self._world = world
-        self._peers = peers
         self._control = control
         self._work = work
         self._patience = None if deadline is None else _PATIENCE * deadline
         self._checkpoints = Checkpoints(folder / "checkpoints")
         self._figures = Journal(folder / "metrics.jsonl")
         self._events = Journal(folder / "events.jsonl")
+        self._advice = Journal(folder / "advice.jsonl")
+        self._mind: Mind | None = None
+        self._exchange = talk(answer=self._answer, event=self._events.event)
+        self._exchange.busy = True
+        self._journals = (self._figures, self._events, self._advice)
         self._at: int | None = None
         self._phase: Phase | None = None
         self._status = say.Status(name)
@@ -77,19 +82,19 @@ class Node:
         host is silent for too long.
         """
         try:
-            await beside(self._serve(), self._refuse_peers(), self._beat(), self._obey())
+            await beside(self._serve(), self._exchange.serve(), self._beat(), self._obey())
         finally:
-            self._figures.close()
-            self._events.close()
+            for journal in self._journals:
+                journal.close()
         raise AssertionError("an agent's loop has no end")
 
     async def _serve(self) -> None:
         self._events.event("started")
-        for journal in (self._figures, self._events):
+        for journal in self._journals:
             if journal.mended:
                 self._events.event("mended", file=journal.path.name)
         self._say(busy="loading")
-        mind = await self._work(self._make)
+        mind = self._mind = await self._work(self._make)
         self._say(busy="", updates=mind.updates)
         await self._world.send(say.Hello(self.name))
         while True:
@@ -107,6 +112,7 @@ class Node:
             case say.Begin(phase, iteration):
                 await self._settle(mind, iteration)
                 await self._work(mind.begin, phase)
+                self._exchange.renew()
                 self._phase = phase
                 self._say(phase=phase)
             case say.Commit(iteration):
@@ -119,7 +125,10 @@ class Node:
                 pass  # of a phase that was started over
             case say.Turns(phase, batch, requests):
                 self._say(busy="acting")
-                actions = await self._work(mind.act, requests)
+                if questions := await self._work(mind.ask, requests):
+                    actions = await self._work(mind.act, requests, await self._exchange.ask(questions))
+                else:
+                    actions = await self._work(mind.act, requests)
                 self._say(busy="")
                 answers = tuple((request.episode, action) for request, action in zip(requests, actions, strict=True))
                 await self._world.send(say.Actions(phase, batch, answers))
@@ -149,7 +158,10 @@ class Node:
         self._at = phase.iteration + 1
         await self._work(self._checkpoints.save, self._at, mind.save)
         line = {"iteration": phase.iteration, "attempt": phase.attempt, "updates": mind.updates}
-        self._figures.write({**metrics, **line})
+        for record in mind.records():
+            self._advice.write({**record, **line})
+        self._advice.sync()
+        self._figures.write({**metrics, **_flat(self._exchange.figures()), **line})
         self._figures.sync()
         self._say(busy="", updates=mind.updates, metrics=metrics)
 
@@ -163,11 +175,9 @@ class Node:
 
     # -- beside the mind's work -----------------------------------------------------------------------------------
 
-    async def _refuse_peers(self) -> NoReturn:
-        dropped = Dropped(partial(self._events.event, "dropped message"))
-        while True:
-            sender, frame = await self._peers.recv()
-            dropped("the peer link accepts no message yet", name=sender[:80], bytes=len(frame))
+    async def _answer(self, peer: str, questions: tuple[Question, ...]) -> tuple[Answer, ...]:
+        assert self._mind is not None, "an agent without a mind is busy"
+        return await self._work(self._mind.answer, questions)
 
     async def _obey(self) -> None:
         while not isinstance(await self._control.recv(), say.Stop):
@@ -181,13 +191,26 @@ class Node:
 
     def _say(self, **changes: object) -> None:
         self._status = msgspec.structs.replace(self._status, **changes)
+        self._exchange.busy = self._status.busy not in ("", "acting")
 
 
-def mind_of(name: str, config: Config, ask: Callable[[Turn], str] | None = None) -> Mind:
-    """Makes an agent's mind as the config says. Raises ConfigError, ModelError."""
-    agent = config.agent_config(name)
+def _flat(figures: Mapping[str, Figures]) -> Metrics:
+    """Returns figures per peer, as ``bytes_out_bob``, and their sums over peers."""
+    found: Metrics = {}
+    for peer, theirs in figures.items():
+        for what, value in dataclasses.asdict(theirs).items():
+            found[what] = found.get(what, 0) + value
+            found[f"{what}_{peer}"] = value
+    return found
+
+
+def mind_of(name: str, folder: RunFolder, ask: Callable[[Turn], str] | None = None) -> Mind:
+    """Makes an agent's mind as the run's config says. Raises ConfigError, ModelError."""
+    config = folder.config
+    agent, peers = config.agent_config(name), neighbours(config, folder.agents)
     script = load(agent.script, "script") if agent.script else None
-    return make_mind(name, agent, config.seed, script=script, ask=ask)
+    teachers, askers = tuple(peers.predecessors(name)), tuple(peers.successors(name))
+    return make_mind(name, agent, config.seed, script=script, ask=ask, teachers=teachers, askers=askers)
 
 
 def main(name: str, run: Path, links: Path) -> NoReturn:
@@ -198,12 +221,24 @@ def main(name: str, run: Path, links: Path) -> NoReturn:
         channel = Dealer(life.context, life.endpoints.world, name, say.MAX_WORLD)
         world = Link(channel, say.Decoder[say.FromHost](say.FromHost, say.MAX_WORLD), life.refused("host"))
         doors = {agent: life.endpoints.peer(number) for number, agent in enumerate(folder.agents)}
-        others = {peer: doors[peer] for peer in nx.all_neighbors(complete(folder.agents), name)}
-        peers = ZmqPeers(life.context, name, doors[name], others)
-
-        def make() -> Mind:
-            return mind_of(name, config)
-
-        await Node(name, make, folder.agent(name), world, peers, life.control, life.work, config.deadline).run()
+        peers = neighbours(config, folder.agents)
+        met = {*peers.predecessors(name), *peers.successors(name)}
+        meet = talk(
+            name,
+            folder,
+            ZmqPeers(life.context, name, doors[name], {peer: doors[peer] for peer in met}),
+            lambda: asyncio.sleep(config.patience),
+        )
+        node = Node(
+            name,
+            lambda: mind_of(name, folder),
+            folder.agent(name),
+            world,
+            meet,
+            life.control,
+            life.work,
+            config.deadline,
+        )
+        await node.run()
 
     live(name, run, links, job)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from decentral.agents.advice_config import AdviceConfig
 from decentral.agents.config import AgentConfig
 from decentral.agents.schedule import Schedule
 from decentral.config import Config
@@ -18,6 +19,7 @@ _TABLES: tuple[tuple[str, str, type[msgspec.Struct]], ...] = (
     ("The run", "at the top of the file", Config),
     ("The environment", "`[env]`", EnvConfig),
     ("The agents", "`[agent]` for all of them, `[agents.NAME]` for what differs", AgentConfig),
+    ("Advice", "`[agent.advice]`, and `[agents.NAME.advice]` for what differs", AdviceConfig),
     ("A learning rate that changes", "`[agent.lr]`, in place of a number", Schedule),
 )
 

@@ -25,6 +25,7 @@ from decentral.intervals import Interval, mean_interval, wilson
 from decentral.messages import PhaseClosed
 
 if TYPE_CHECKING:
+    import networkx as nx
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _PHASE = ["phase", "iteration", "attempt"]
 _EPISODES = [*_PHASE, "episode", "group", "seed", "agent", "success", "return", "turns", "terminated", "truncated"]
 _PHASES = [*_PHASE, "agent", "episodes", "faults", "seconds", "success", "return"]
+_ADVICE = ["agent", "iteration", "attempt", "episode", "round", "peer", "weight", "trust", "value", "action", "own"]
+_ADVICE += ["behaviour", "advised", "accepted", "usefulness", "advantage", "return"]
 _RESULTS = ["measure", "episodes", "first", "first_low", "first_high", "last", "last_low", "last_high"]
 
 
@@ -154,6 +157,64 @@ class Run:
         table = _floats(pd.DataFrame(rows, columns=[*_EPISODES, "fault", "counted"]), "success", "return")
         repeated = table.duplicated([*_PHASE, "episode", "agent"], keep="last")
         return table.assign(counted=table["counted"].astype(bool) & ~repeated)
+
+    def advice(self) -> pd.DataFrame:
+        """One row per turn that an agent asked about and peer that it heard of it.
+
+        Columns: ``agent`` (who asked), ``iteration``, ``attempt``, ``episode``, ``round``, ``peer`` (empty where none
+        answered in time), ``weight`` (of the peer in the decision), ``trust`` (in it, after that iteration), ``value``
+        (the return that the peer expected), ``action`` (what was done), ``own`` (its probability by the agent's own
+        policy), ``behaviour`` (the one it was drawn with), ``advised`` (the one the peer gave it), ``accepted``
+        (whether peer and decision both favoured it), ``usefulness`` (how much the agent's return gains, by this one
+        turn, per step toward the peer: ``advantage * (advised - own) / behaviour``), ``advantage`` and ``return``.
+        """
+        import pandas as pd
+
+        rows = []
+        for name in self.agents:
+            for line in self._agent_lines(name, "advice"):
+                action, own, drawn = line["action"], line["own"], line["behaviour"]
+                common = {
+                    "agent": name,
+                    **{key: line[key] for key in ("iteration", "attempt", "episode", "round")},
+                    "action": line["legal"][action],
+                    "own": own[action],
+                    "behaviour": drawn[action],
+                    "advantage": line["advantage"],
+                    "return": line["return"],
+                }
+                for peer, said in (line["peers"] or {"": {}}).items():
+                    advised = said["probabilities"][action] if said else None
+                    told = {key: said.get(key) for key in ("weight", "trust", "value")}
+                    gain = None if advised is None else line["advantage"] * (advised - own[action]) / drawn[action]
+                    accepted = advised is not None and advised > own[action] and drawn[action] > own[action]
+                    found = {"peer": peer, **told, "advised": advised, "accepted": accepted, "usefulness": gain}
+                    rows.append(common | found)
+        table = pd.DataFrame(rows, columns=_ADVICE)
+        newest = table.groupby(["agent", "iteration"])["attempt"].transform("max") if len(table) else table["attempt"]
+        table = table[table["attempt"] == newest].reset_index(drop=True)
+        return _floats(table, "weight", "trust", "value", "own", "behaviour", "advised", "usefulness")
+
+    def advice_graph(self) -> nx.DiGraph[str]:
+        """Who advised whom: an edge (peer, agent) has ``count``, ``acceptance``, ``usefulness`` and ``trust``.
+
+        The first is a number of turns, the next two are means over them, the last is as it was in the end.
+        """
+        import networkx as nx
+
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from(self.agents)
+        heard = self.advice().query("peer != ''")
+        for (peer, agent), rows in heard.groupby(["peer", "agent"]):
+            graph.add_edge(
+                peer,
+                agent,
+                count=len(rows),
+                acceptance=float(rows["accepted"].mean()),
+                usefulness=float(rows["usefulness"].mean()),
+                trust=float(rows["trust"].iloc[-1]),
+            )
+        return graph
 
     def events(self) -> pd.DataFrame:
         """One row per event, oldest first.

@@ -103,6 +103,8 @@ def _config(env: object, factory: Callable[..., Any] | None, fields: dict[str, A
 
 def _check(config: Config, factory: Callable[..., Any] | None, agents: tuple[str, ...]) -> None:
     """Raises ConfigError for what only shows once the environment's agents are known."""
+    from decentral.neighbours import neighbours
+
     config.check_agents(agents)
     if factory is not None and config.engine == "local":
         raise ConfigError(
@@ -119,6 +121,7 @@ def _check(config: Config, factory: Callable[..., Any] | None, agents: tuple[str
                     f"agent {name!r} is scripted and has no script: set agents.{name}.script = 'file.py:callable'"
                 )
             load(agent.script, "script")
+    neighbours(config, agents)
     if config.tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise MissingExtra("tensorboard = true", "tensorboard")
 
@@ -184,7 +187,7 @@ def _play(
 
         drive(
             lambda emit: inline.play(
-                folder, lambda: make(config.env, factory), lambda name: mind_of(name, config, ask), emit
+                folder, lambda: make(config.env, factory), lambda name: mind_of(name, folder, ask), emit
             ),
             seen,
         )

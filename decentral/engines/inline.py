@@ -20,11 +20,15 @@ from decentral.folder import RunFolder
 from decentral.host import Host
 from decentral.journal import Dropped, Journal
 from decentral.links import Link, MemoryPeers, pair
+from decentral.neighbours import talk
 from decentral.node import Node
 from decentral.threads import Direct
 from decentral.waits import beside
 
 MakeMind = Callable[[str], Mind]
+
+_TURNS = 200
+"""Turns of the loop that advice is awaited for, in place of seconds: who answers at all has answered by then."""
 
 
 class _Heard:
@@ -67,12 +71,17 @@ async def play(folder: RunFolder, make_game: Callable[[], Game], make_mind: Make
             ours, theirs = pair("host", name)
             worlds[name] = Link(ours, from_agent, refused(name))
             world = Link(theirs, from_host, refused("host"))
-            peers = MemoryPeers(name, doors)
-            nodes.append(Node(name, _bound(make_mind, name), folder.agent(name), world, peers, control, work, None))
+            meet = talk(name, folder, MemoryPeers(name, doors), _patience)
+            nodes.append(Node(name, _bound(make_mind, name), folder.agent(name), world, meet, control, work, None))
         host = Host(folder, make_game, worlds, control, work, None)
         await beside(host.run(), *(node.run() for node in nodes))
     finally:
         events.close()
+
+
+async def _patience() -> None:
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
 
 
 def _bound(make_mind: MakeMind, name: str) -> Callable[[], Mind]:

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from decentral import messages as say
+from decentral.agents.advice import Answer, Question
 from decentral.agents.mind import Ended, Metrics, Phase, Request
 from decentral.envs.turn import Outcome, Turn
 from decentral.errors import DeadlineError, ModelError, RunError
+from decentral.exchange import Exchange
 from decentral.journal import read
 from decentral.links import Link, MemoryPeers, pair
 from decentral.node import Node
@@ -35,7 +38,17 @@ class Counter:
     def begin(self, phase: Phase) -> None:
         self.calls.append(f"begin {phase.kind} {phase.iteration} {phase.attempt}")
 
-    def act(self, requests: Sequence[Request]) -> list[str]:
+    def ask(self, requests: Sequence[Request]) -> Mapping[str, tuple[Question, ...]]:
+        return {}
+
+    def answer(self, questions: Sequence[Question]) -> tuple[Answer, ...]:
+        self.calls.append("answer")
+        return tuple(Answer((1.0, 0.0)) for _ in questions)
+
+    def records(self) -> list[dict[str, Any]]:
+        return []
+
+    def act(self, requests: Sequence[Request], answers: Mapping[str, Sequence[Answer]] = {}) -> list[str]:
         self.calls.append("act")
         return ["left" for _ in requests]
 
@@ -83,7 +96,16 @@ class World:
             self.make,
             self.path,
             Link(theirs, say.Decoder[say.FromHost](say.FromHost, say.MAX_WORLD), print),
-            MemoryPeers("ann", doors),
+            partial(
+                Exchange,
+                "ann",
+                MemoryPeers("ann", doors),
+                teachers=(),
+                askers=("ben",),
+                session=1,
+                patience=lambda: asyncio.sleep(0),
+                most_questions=10,
+            ),
             Link(control, say.Decoder[say.FromSupervisor](say.FromSupervisor, say.MAX_CONTROL), print),
             Direct() if self.deadline is None else Worker("ann"),
             self.deadline,
@@ -126,7 +148,7 @@ def test_training_updates_saves_and_writes_figures_and_evaluation_does_not(tmp_p
         assert world.saved() == ["00002", "00003"]
         assert (tmp_path / "model" / "model.txt").read_text() == "3"
         figures, _ = read(tmp_path / "metrics.jsonl")
-        assert figures[1] == {"iteration": 1, "attempt": 0, "updates": 2, "loss": 0.5}
+        assert figures[1].items() >= {"iteration": 1, "attempt": 0, "updates": 2, "loss": 0.5}.items()
         assert world.mind.calls.count("update") == 3
         assert not [call for call in world.mind.calls if call.startswith("load")]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 import decentral
 from decentral import messages as say
+from decentral.agents.advice import Answer, Question
 from decentral.agents.draws import name_word, uniform
 from decentral.agents.mind import Ended, Metrics, Phase, Request
 from decentral.config import Config
@@ -149,7 +150,16 @@ class Learner:
         self.taken.clear()
         self.gradient = np.zeros(2)
 
-    def act(self, requests: Sequence[Request]) -> list[str]:
+    def ask(self, requests: Sequence[Request]) -> Mapping[str, tuple[Question, ...]]:
+        return {}
+
+    def answer(self, questions: Sequence[Question]) -> tuple[Answer, ...]:
+        return (Answer(),) * len(questions)
+
+    def records(self) -> list[dict[str, Any]]:
+        return []
+
+    def act(self, requests: Sequence[Request], answers: Mapping[str, Sequence[Answer]] = {}) -> list[str]:
         self.tick()
         actions = []
         for request in requests:

@@ -1,4 +1,4 @@
-"""What passes on the links: no agent hears what another one saw, got or is; and the peer link takes nothing."""
+"""What passes on the links: no agent hears what another one saw, got or is; and nobody is asked who is not to be."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_whatever_knocks_at_a_door_is_refused_and_the_run_goes_on(tmp_path: Path
     for name in ("ann", "ben"):
         refused = [e for e in read(run.agent(name) / "events.jsonl")[0] if e["event"] == "dropped message"]
         assert refused[-1]["count"] >= 16
-        assert refused[-1]["why"] == "the peer link accepts no message yet"
+        assert refused[-1]["why"] == "a stranger"
 
 
 def test_a_door_between_processes_refuses_and_the_run_goes_on(tmp_path: Path) -> None:

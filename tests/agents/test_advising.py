@@ -1,0 +1,132 @@
+"""Agents that advise each other in one process: exact, repeatable, recorded, and silent where they are evaluated."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import decentral
+from decentral.agents.advice import Question
+from decentral.links import MemoryPeers
+from decentral.messages import MAX_PEER, Ask, Decoder, Peer
+from decentral.run import Run
+
+SMALL: dict[str, Any] = {"engine": "inline", "groups": 2, "group": 3, "eval_episodes": 4, "seed": 3, "iterations": 2}
+CLOCKS = ("collect_s", "update_s", "tokens_per_s")
+
+
+def train(out: Path, rule: str = "ours", **fields: Any) -> Run:
+    fields = {**SMALL, "agent": {"lr": 2e-3, "advice": {"rule": rule, "gate": "always"}}, **fields}
+    return decentral.train("guide", out=out, **fields)
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[tuple[str, str, bytes]]]:
+    """A run and every frame that went from peer to peer in it."""
+    frames: list[tuple[str, str, bytes]] = []
+    send = MemoryPeers.send
+
+    async def sent(self: MemoryPeers, to: str, frame: bytes) -> None:
+        frames.append((self._name, to, frame))
+        await send(self, to, frame)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MemoryPeers, "send", sent)
+        run = train(tmp_path_factory.mktemp("told") / "run")
+    return run, frames
+
+
+def test_only_ask_and_advice_pass_and_hold_only_what_they_may(told: tuple[Run, list[tuple[str, str, bytes]]]) -> None:
+    _, frames = told
+    messages = [Decoder[Peer](Peer, MAX_PEER)(frame) for _, _, frame in frames]
+    asked = [question for message in messages if isinstance(message, Ask) for question in message.questions]
+    assert asked
+    for question in asked:
+        assert {kind for kind, _ in question.context} <= {"observation", "action", "feedback"}
+        assert question.context[-1][0] == "observation"
+    assert Question.__struct_fields__ == ("episode", "round", "context", "legal", "embedding")
+    pairs: dict[int, int] = defaultdict(int)
+    for message, (_, _, frame) in zip(messages, frames):
+        pairs[message.number] += len(frame)
+    rows = {m.number: len(m.questions) for m in messages if isinstance(m, Ask)}
+    for number, size in pairs.items():
+        assert size / rows[number] / 2 < 1024  # both directions of both agents share a number
+
+
+def test_nobody_is_asked_in_an_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frames: list[bytes] = []
+
+    async def sent(self: MemoryPeers, to: str, frame: bytes) -> None:
+        frames.append(frame)
+
+    monkeypatch.setattr(MemoryPeers, "send", sent)
+    train(tmp_path / "run", iterations=0)
+    assert frames == []
+
+
+def test_every_turn_is_recorded_with_the_probability_that_it_was_drawn_with(
+    told: tuple[Run, list[tuple[str, str, bytes]]],
+) -> None:
+    run, _ = told
+    table = run.advice()
+    assert set(table["agent"]) == set(run.agents)
+    assert set(table["iteration"]) == {0, 1}
+    assert table["behaviour"].between(0, 1).all()
+    heard = table[table["peer"] != ""]
+    assert len(heard) > 20
+    assert (heard["behaviour"] != heard["own"]).any()
+    assert heard["trust"].between(0, 1).all()
+    again = heard["advantage"] * (heard["advised"] - heard["own"]) / heard["behaviour"]
+    assert np.allclose(again, heard["usefulness"])
+    graph = run.advice_graph()
+    assert {data["count"] for _, _, data in graph.edges(data=True)} <= set(range(1, len(table) + 1))
+    assert sum(data["count"] for _, _, data in graph.edges(data=True)) == len(heard)
+
+
+def test_a_run_with_advice_is_repeated_bit_for_bit(
+    told: tuple[Run, list[tuple[str, str, bytes]]], tmp_path: Path
+) -> None:
+    run, _ = told
+    again = train(tmp_path / "run")
+    columns = [c for c in run.metrics().columns if c not in CLOCKS and "latency_s" not in c]
+    assert run.metrics()[columns].equals(again.metrics()[columns])
+    assert run.advice().equals(again.advice())
+
+
+def test_without_a_rule_nobody_asks(tmp_path: Path) -> None:
+    run = train(tmp_path / "run", "none", iterations=1)
+    assert run.advice().empty
+    assert run.advice_graph().number_of_edges() == 0
+    assert "messages_out" not in run.metrics()
+
+
+@pytest.mark.parametrize("rule", ["follow", "majority", "ccks"])
+def test_rivals_play_over_the_same_messages(rule: str, tmp_path: Path) -> None:
+    table = train(tmp_path / "run", rule, iterations=1).advice().query("peer != ''")
+    assert len(table)
+    if rule == "follow":
+        assert (table["behaviour"] == 1).all()
+
+
+def test_a_scripted_peer_advises_and_a_stranger_to_the_topology_is_not_asked(tmp_path: Path) -> None:
+    script = tmp_path / "first.py"
+    script.write_text("def act(turn):\n    return turn.legal[0]\n")
+    agents = {"bob": {"kind": "scripted", "script": f"{script}:act"}}
+    run = train(tmp_path / "run", iterations=1, agents=agents)
+    table = run.advice()
+    assert set(table["peer"]) == {"bob"}
+    assert set(table["agent"]) == {"ada"}
+    assert set(table["advised"]) == {0.0, 1.0}
+    with pytest.raises(decentral.ConfigError, match=r"topology = 'star': it is none of complete, ring"):
+        train(tmp_path / "other", topology="star")
+
+
+def test_advice_may_be_read_instead_and_is_then_part_of_the_context(tmp_path: Path) -> None:
+    advice = {"rule": "ours", "gate": "always", "mode": "context"}
+    table = train(tmp_path / "run", agent={"lr": 2e-3, "advice": advice}).advice().query("peer != ''")
+    assert len(table)
+    assert (table["behaviour"] != table["own"]).any()
