@@ -222,7 +222,8 @@ def test_whatever_a_peer_sends_is_counted_logged_and_dropped(tmp_path: Path) -> 
 
     World(tmp_path).run(test)
     lines = World(tmp_path).told("dropped message")
-    assert [line["count"] for line in lines] == [1, 2, 4, 8, 16, 32, 64, 128]
+    assert {line["count"] for line in lines} >= {1, 2, 4, 8, 16, 32, 64}
+    assert len(lines) < 20
     assert all(line["name"] == "ben" for line in lines)
 
 
