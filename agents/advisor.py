@@ -85,7 +85,8 @@ class Advisor:
         self._gate = Gate(config.gate, quantile=config.quantile)
         self._budget = Budget(config.asks)
         self._tutor = Rollouts(policy, seed, name_word(name))
-        self._system = ""
+        self.system = ""
+        """What the agent was told before its first turn; it reads a peer's context after it."""
         self.open: dict[int, _Turn] = {}
         """Turns that were looked at and wait for ``choose``, by episode."""
         self._latest: dict[int, tuple[int, bytes]] = {}
@@ -117,7 +118,6 @@ class Advisor:
         outlooks = rollouts.read([request.episode for request in requests], [request.turn for request in requests])
         views, targets = self._views(outlooks)
         for request, outlook, view, target in zip(requests, outlooks, views, targets):
-            self._system = request.turn.system or self._system
             stream = rollouts.stream(request.episode)
             self._latest[request.episode] = (request.turn.round, target)
             self.open[request.episode] = _Turn(request, stream.turns if stream else 0, outlook, view, target)
@@ -135,11 +135,8 @@ class Advisor:
 
     def _question(self, rollouts: Rollouts, turn: _Turn) -> Question:
         stream = rollouts.stream(turn.request.episode)
-        told = (
-            [(s.kind, s.text) for s in stream.segments if s.kind in ("observation", "action", "feedback")]
-            if stream
-            else []
-        )
+        segments = stream.segments if stream else []
+        told = [(s.kind, s.text) for s in segments if s.kind in ("observation", "action", "feedback")]
         return Question(*turn.moment, clip_context(told), turn.request.turn.legal, turn.target)
 
     def choose(
@@ -200,7 +197,7 @@ class Advisor:
 
     def answer(self, questions: Sequence[Question]) -> tuple[Answer, ...]:
         """Returns what the agent would do where a peer stands, read from what that told; declines if it has no idea."""
-        system: Context = [("system", self._system)] if self._system else []
+        system: Context = [("system", self.system)] if self.system else []
         contexts: list[Context] = [[*system, *question.context] for question in questions]
         outlooks = self._tutor.consult(contexts, [question.legal for question in questions])
         views, _ = self._views(outlooks)
@@ -221,7 +218,7 @@ class Advisor:
             return [View(outlook.probabilities, None, None) for outlook in outlooks], [b""] * len(outlooks)
         hidden = torch.stack(states)
         embeddings, targets = self._consensus.project(hidden).numpy(), self._consensus.target(hidden).numpy()
-        values = self._value.predict(hidden).tolist()
+        values = self._value.predict(hidden)
         views = [View(o.probabilities, z, v) for o, z, v in zip(outlooks, embeddings, values)]
         return views, [pack_embedding(target) for target in targets]
 
@@ -301,7 +298,7 @@ class Advisor:
 
     def save(self, folder: Path) -> None:
         """Writes everything that ``load`` needs."""
-        state = {"trust": self.trust.state(), "gate": self._gate.state(), "system": self._system}
+        state = {"trust": self.trust.state(), "gate": self._gate.state(), "system": self.system}
         (folder / _FILE).write_text(json.dumps(state))
         self._consensus.save(folder)
         self._value.save(folder)
@@ -312,7 +309,7 @@ class Advisor:
             state = json.loads((folder / _FILE).read_bytes())
             self.trust.restore(state["trust"])
             self._gate.restore(state["gate"])
-            self._system = str(state["system"])
+            self.system = str(state["system"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelError(
                 f"checkpoint {folder} cannot be read ({error}); remove it, and the one before it is taken"

@@ -127,6 +127,7 @@ class Consensus:
         if len(rows) < 2:
             return None
         sent = torch.from_numpy(np.stack([z for _, z in received])) if received else torch.zeros(0, EMBEDDING)
+        sent = nn.functional.normalize(sent, dim=-1)  # a peer may send any length, and would pull as hard
         return torch.from_numpy(rows), torch.cat([targets[second], targets[first], sent])
 
     def _compare(self, ours: Tensor, goals: Tensor) -> Tensor:

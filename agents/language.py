@@ -88,6 +88,8 @@ class LanguageAgent:
     def act(self, requests: Sequence[Request], answers: Mapping[str, Sequence[Answer]] = {}) -> list[str]:
         started = time.perf_counter()
         for request in requests:
+            if self._advisor and request.turn.system:
+                self._advisor.system = request.turn.system
             got = self._rewards.setdefault(request.episode, [])
             if got:
                 got[-1] = request.turn.reward

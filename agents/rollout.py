@@ -204,20 +204,24 @@ class Rollouts:
         return actions
 
     def consult(self, contexts: Sequence[Context], legal: Sequence[tuple[str, ...]]) -> list[Outlook]:
-        """Returns what the policy would make of contexts that it has never seen, and keeps nothing of them."""
+        """Returns what the policy would make of contexts that it has never seen, and keeps nothing of them.
+
+        Raises EnvError if the newest text of one does not fit the window.
+        """
         fmt = self.policy.format
         rows = self._open(range(len(contexts)))
-        for row, context, actions in zip(rows, contexts, legal):
-            for kind, text in context:
-                action = (*fmt.opening(kind), *fmt.choice(text), *fmt.after)
-                row.stream.append(Segment(kind, action if kind == "action" else fmt.given(kind, text), 0, text))
-            row.stream.make_room(max(map(len, map(fmt.choice, actions))) + len(fmt.opening("action")))
-            row.stream.ids.extend(fmt.opening("action"))
-        with torch.inference_mode():
-            found = self._look(rows, [fmt.trie(actions) for actions in legal])
-        for number in range(len(contexts)):
-            self.close(number)
-        return found
+        try:
+            for row, context, actions in zip(rows, contexts, legal):
+                for kind, text in context:
+                    action = (*fmt.opening(kind), *fmt.choice(text), *fmt.after)
+                    row.stream.append(Segment(kind, action if kind == "action" else fmt.given(kind, text), 0, text))
+                row.stream.make_room(max(map(len, map(fmt.choice, actions))) + len(fmt.opening("action")))
+                row.stream.ids.extend(fmt.opening("action"))
+            with torch.inference_mode():
+                return self._look(rows, [fmt.trie(actions) for actions in legal])
+        finally:
+            for number in range(len(contexts)):
+                self.close(number)
 
     def _look(self, rows: Sequence[Row], tries: Sequence[Node]) -> list[Outlook]:
         """Returns the policy's outlook in rows whose stream ends where an action begins; nothing is taken."""

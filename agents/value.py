@@ -35,10 +35,12 @@ class ValueHead:
         self._updates = 0
 
     @torch.no_grad()
-    def predict(self, hidden: Tensor) -> Tensor:
-        """Returns (N,) returns that are expected after (N, d) states."""
+    def predict(self, hidden: Tensor) -> list[float | None]:
+        """Returns the returns that are expected after (N, d) states; none before anything was learnt."""
+        if not self._updates:
+            return [None] * len(hidden)
         mean, spread = self._scale.tolist()
-        return torch.as_tensor(self._net(hidden)[:, 0] * spread + mean)
+        return (self._net(hidden)[:, 0] * spread + mean).tolist()  # type: ignore[no-any-return]
 
     def learn(self, hidden: Tensor, returns: NDArray[np.float64]) -> Metrics:
         """Makes a few steps toward the (N,) returns that came after (N, d) states.
@@ -47,7 +49,7 @@ class ValueHead:
         """
         if not len(returns):
             return {}
-        before = self.predict(hidden).double().numpy()
+        before = np.array([value or 0.0 for value in self.predict(hidden)])
         spread = float(returns.std())
         explained = 1 - float(np.square(returns - before).mean()) / spread**2 if spread > 1e-9 else 0.0
         now = torch.tensor([returns.mean(), max(spread, 1e-6)], dtype=torch.float64)

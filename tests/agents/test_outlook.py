@@ -13,6 +13,7 @@ from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.agents.scoring import score
 from decentral.envs.turn import Turn
+from decentral.errors import EnvError
 
 LEGAL = [
     ("north", "south", "stay"),
@@ -129,6 +130,9 @@ def test_a_context_of_a_peer_is_read_as_ones_own_and_nothing_of_it_is_kept(polic
     found = other.consult([context, context[:2]], [turns[0][3].legal, LEGAL[0]])
     assert np.allclose(found[0].probabilities, own.probabilities, atol=1e-5)
     assert torch.allclose(found[0].hidden, own.hidden, atol=1e-4)
+    assert other.stream(0) is None
+    with pytest.raises(EnvError, match="window"):
+        other.consult([[("observation", "far " * 5000)]], [LEGAL[0]])
     assert other.stream(0) is None
     again = other.consult([context[:2]], [LEGAL[0]])
     assert np.allclose(again[0].probabilities, found[1].probabilities, atol=1e-5)
