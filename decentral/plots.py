@@ -6,7 +6,7 @@ readers (Okabe and Ito, light and dark), lines are labelled where they end, and 
 
 from __future__ import annotations
 
-__all__ = ["DARK", "LIGHT", "Chart", "Theme", "plot_learning", "plot_training", "to_svg"]
+__all__ = ["DARK", "LIGHT", "Chart", "Theme", "plot_advice", "plot_learning", "plot_training", "to_svg"]
 
 import io
 from collections.abc import Sequence
@@ -54,6 +54,13 @@ _PANELS = (
     ("kl", "KL", "to the base model, in nats"),
     ("grad_norm", "Gradient norm", "before clipping"),
     ("tokens_per_s", "Speed", "tokens per second of play"),
+)
+
+
+_ADVICE = (
+    ("trust", "Trust", "in the peer, learnt from outcomes"),
+    ("accepted", "Accepted", "share of answers that the action went along with"),
+    ("usefulness", "Usefulness", "of a step toward the peer, in advantage"),
 )
 
 
@@ -152,6 +159,40 @@ def plot_training(metrics: pd.DataFrame, theme: Theme = LIGHT) -> Chart:
             continue
         axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         if place % 2:
+            _label_ends(axes, labels)
+    return figure
+
+
+def plot_advice(advice: pd.DataFrame, theme: Theme = LIGHT) -> Chart:
+    """Draws trust, acceptance and usefulness over the iterations, a line per agent and peer.
+
+    ``advice`` is the table of `Run.advice`.
+    """
+    figure = Chart(figsize=(8.4, 3.0), layout="constrained", facecolor=theme.paper)
+    heard = advice[advice["peer"] != ""]
+    pairs = heard[["agent", "peer"]].drop_duplicates().sort_values(["agent", "peer"]).to_records(index=False).tolist()
+    for place, (key, title, unit) in enumerate(_ADVICE):
+        axes = figure.add_subplot(1, 3, place + 1)
+        _style(axes, theme)
+        axes.set_title(title, loc="left", color=theme.ink, fontsize=10, fontweight="bold", pad=18)
+        axes.annotate(unit, (0, 1), (0, 6), "axes fraction", "offset points", color=theme.muted, fontsize=8)
+        axes.set_xlabel("iteration", color=theme.muted, fontsize=8.5)
+        labels = []
+        for number, (agent, peer) in enumerate(pairs):
+            mine = heard[(heard["agent"] == agent) & (heard["peer"] == peer)]
+            series = mine.groupby("iteration")[key].mean()
+            colour = theme.lines[number % len(theme.lines)]
+            axes.plot(series.index, series, color=colour, linewidth=0.7, alpha=0.35)
+            mean, _, _ = _rolling(series)
+            axes.plot(series.index, mean, color=colour, linewidth=1.8)
+            labels.append((float(mean.iloc[-1]), f"{agent} < {peer}", colour))
+        if not labels:
+            _nothing(axes, theme)
+            continue
+        if key != "usefulness":
+            axes.set_ylim(-0.03, 1.05)
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        if place == len(_ADVICE) - 1:
             _label_ends(axes, labels)
     return figure
 

@@ -20,7 +20,7 @@ import pandas as pd
 
 from decentral.errors import RunError
 from decentral.intervals import Interval
-from decentral.plots import DARK, LIGHT, Chart, Theme, plot_learning, plot_training, to_svg
+from decentral.plots import DARK, LIGHT, Chart, Theme, plot_advice, plot_learning, plot_training, to_svg
 from decentral.run import Run
 
 _EVENTS = 200
@@ -71,6 +71,7 @@ def render_report(run: Run) -> str:
         _results(run),
         _learning(run),
         _training(run),
+        _advice(run),
         _samples(run),
         _events(run),
         _setup(run),
@@ -176,6 +177,27 @@ def _training(run: Run) -> Html:
             rows.append([swatch(run, name), *(_last(mine.iloc[-1], key) for key in shown)])
     head = ["agent", *shown.values()]
     return _section("Training", picture, element("p", "At the last iteration:"), table(head, rows, cls="figures"))
+
+
+def _advice(run: Run) -> Html:
+    advice = run.advice()
+    if advice.empty:
+        return Html("")
+    picture = _picture(lambda theme: plot_advice(advice, theme), "trust, acceptance and usefulness of advice")
+    rows = [
+        [
+            swatch(run, agent),
+            swatch(run, peer),
+            f"{edge['count']:,}",
+            *(figure(edge[key], "success") for key in ("acceptance", "trust")),
+            f"{edge['usefulness']:+.2f}",
+        ]
+        for peer, agent, edge in run.advice_graph().edges(data=True)
+    ]
+    head = ["agent", "was advised by", "turns", "accepted", "trust in the end", "usefulness"]
+    asked = len(advice.drop_duplicates(["agent", "episode", "round"]))
+    told = element("p", f"Asked about {asked:,} turns; {int((advice['peer'] != '').sum()):,} answers were no declines.")
+    return _section("Advice", picture, told, table(head, rows, cls="figures"))
 
 
 def _samples(run: Run) -> Html:

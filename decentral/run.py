@@ -343,6 +343,12 @@ class Run:
 
         return plot_training(self.metrics())
 
+    def plot_advice(self) -> Figure:
+        """Trust, acceptance and usefulness of advice over the iterations, a line per agent and peer."""
+        from decentral.plots import plot_advice
+
+        return plot_advice(self.advice())
+
     def report(self) -> Path:
         """Writes ``report.html`` into the run folder and returns its path. Raises RunError if it cannot be written."""
         from decentral.report import write_report

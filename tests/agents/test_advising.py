@@ -130,3 +130,15 @@ def test_advice_may_be_read_instead_and_is_then_part_of_the_context(tmp_path: Pa
     table = train(tmp_path / "run", agent={"lr": 2e-3, "advice": advice}).advice().query("peer != ''")
     assert len(table)
     assert (table["behaviour"] != table["own"]).any()
+
+
+def test_the_plot_and_the_report_tell_of_advice(told: tuple[Run, list[tuple[str, str, bytes]]], tmp_path: Path) -> None:
+    run, _ = told
+    texts = {text.get_text() for axes in run.plot_advice().axes for text in axes.texts}
+    pairs = {f"{row.agent} < {row.peer}" for row in run.advice().query("peer != ''").itertuples()}
+    assert pairs
+    assert pairs <= texts
+    assert "<h2>Advice</h2>" in run.report().read_text()
+    silent = train(tmp_path / "run", "none", iterations=1)
+    assert "<h2>Advice</h2>" not in silent.report().read_text()
+    silent.plot_advice()
