@@ -121,17 +121,21 @@ class Advisor:
             stream = rollouts.stream(request.episode)
             self._latest[request.episode] = (request.turn.round, target)
             self.open[request.episode] = _Turn(request, stream.turns if stream else 0, outlook, view, target)
-        free = np.array([len(request.turn.legal) > 1 for request in requests])
-        draws = uniform(*self._key, [r.episode for r in requests], [r.turn.round for r in requests])
-        observations = [request.turn.observation for request in requests]
-        wanted = np.flatnonzero(
-            self._gate.choose(np.array([view.entropy for view in views]), observations, draws) & free
-        )
-        chosen = [requests[row].episode for row in wanted[: self._budget.take(len(wanted))]]
-        for episode in chosen:
-            self.open[episode].asked = True
-        questions = [self._question(rollouts, self.open[episode]) for episode in chosen]
+        chosen = self._chosen([self.open[r.episode] for r in requests if len(r.turn.legal) > 1])
+        questions = [self._question(rollouts, turn) for turn in chosen]
         return tuple(question for question in questions if question.context)  # none: what is seen is too long to tell
+
+    def _chosen(self, turns: Sequence[_Turn]) -> list[_Turn]:
+        """Returns the turns that the gate lets pass, as far as the budget goes."""
+        if not turns:
+            return []
+        draws = uniform(*self._key, [turn.moment[0] for turn in turns], [turn.moment[1] for turn in turns])
+        observations = [turn.request.turn.observation for turn in turns]
+        wanted = np.flatnonzero(self._gate.choose(np.array([t.own.entropy for t in turns]), observations, draws))
+        chosen = [turns[row] for row in wanted[: self._budget.take(len(wanted))]]
+        for turn in chosen:
+            turn.asked = True
+        return chosen
 
     def _question(self, rollouts: Rollouts, turn: _Turn) -> Question:
         stream = rollouts.stream(turn.request.episode)
@@ -247,7 +251,7 @@ class Advisor:
             if turn.decision:
                 own = turn.own.probabilities[turn.action]
                 for peer, answer in turn.answers.items():
-                    gap = answer.probabilities[turn.action] - own
+                    gap = float(_whole(answer.probabilities)[turn.action]) - own
                     evidence.setdefault(peer, []).append(credit * gap / turn.decision.behaviour[turn.action])
             if turn.asked:
                 records.append(self._record(turn, credit, float(plays.returns[e])))

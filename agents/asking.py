@@ -41,8 +41,9 @@ class Gate:
             draws: (N,) uniform numbers.
         """
         if self._kind == "entropy":
+            before = list(self._entropies) or entropies.tolist()
             self._entropies.extend(entropies.tolist())
-            return np.asarray(entropies >= np.quantile(self._entropies, self._quantile))
+            return np.asarray(entropies >= np.quantile(before, self._quantile))
         if self._kind == "visits":
             return np.array([draw < self._rarity(text) for text, draw in zip(observations, draws)], dtype=bool)
         return np.full(len(entropies), self._kind == "always")

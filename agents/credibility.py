@@ -42,11 +42,11 @@ def ccks_weights(student: View, teachers: Sequence[View], margin: float = 0.0) -
     """Returns (J,) weights, the softmax over eligible teachers of ``-distance * entropy``; all 0 if none is eligible.
 
     Not eligible is who is less certain than the student, or whose value does not exceed the student's by more than the
-    margin, if both have one.
+    margin, if both have one. Who sends no embedding is as far as the others are.
     """
-    score = np.array([-_distance(student, one) * one.entropy for one in teachers])
     eligible = [one.entropy <= student.entropy and _worth(student, one, margin) for one in teachers]
-    return _softmax(np.where(np.isnan(score), 0.0, score), np.array(eligible, dtype=bool))
+    certain = np.array([one.entropy for one in teachers])
+    return _softmax(-_distances(student, teachers) * certain, np.array(eligible, dtype=bool))
 
 
 def our_weights(student: View, teachers: Sequence[View], trust: Floats, floor: float = FLOOR) -> Floats:
@@ -55,10 +55,7 @@ def our_weights(student: View, teachers: Sequence[View], trust: Floats, floor: f
     Unlike the paper's, they give no teacher more for being certain than ``floor`` nats would, so that a confident liar
     far from the student's consensus cannot outweigh honest teachers. Who sends no embedding is as far as the others.
     """
-    far = np.array([_distance(student, one) for one in teachers])
-    known = far[~np.isnan(far)]
-    far = np.where(np.isnan(far), known.mean() if len(known) else 0.0, far)
-    score = -far * np.maximum([one.entropy for one in teachers], floor)
+    score = -_distances(student, teachers) * np.maximum([one.entropy for one in teachers], floor)
     return _softmax(score + np.log(np.maximum(trust, 1e-12)), trust > 1e-9)
 
 
@@ -68,10 +65,13 @@ def preference(weights: Floats, teachers: Sequence[View]) -> Floats:
     return np.asarray(mixed - mixed.mean())
 
 
-def _distance(student: View, teacher: View) -> float:
-    if student.embedding is None or teacher.embedding is None:
-        return np.nan
-    return float(np.linalg.norm(student.embedding.astype(np.float64) - teacher.embedding))
+def _distances(student: View, teachers: Sequence[View]) -> Floats:
+    """Returns (J,) distances of embeddings; one that is missing is as far as the mean of the others."""
+    own = student.embedding
+    others = [one.embedding for one in teachers]
+    far = np.array([np.nan if own is None or z is None else np.linalg.norm(own - z) for z in others])
+    known = far[~np.isnan(far)]
+    return np.where(np.isnan(far), known.mean() if len(known) else 0.0, far)
 
 
 def _worth(student: View, teacher: View, margin: float) -> bool:

@@ -24,31 +24,35 @@ _MOST = 4.0
 """Standard errors beyond which trust does not move, so that it can come back."""
 
 
+_NOTHING = (0.0, 0.0, 0.0, 0.0)
+
+
 class Trust:
     """A number from 0 to 1 per peer; 0.5 for one of whom nothing is known."""
 
     def __init__(self) -> None:
-        self._sums: dict[str, tuple[float, float, float]] = {}
-        """Per peer the faded number of observations, their sum, and the sum of their squares."""
+        self._sums: dict[str, tuple[float, float, float, float]] = {}
+        """Per peer the faded number of observations, the same faded twice, their sum, and the sum of their squares."""
 
     def update(self, peer: str, found: Sequence[float]) -> None:
         """Takes what was found about a peer, see the module; each value is cut off at 10."""
-        count, total, squares = self._sums.get(peer, (0.0, 0.0, 0.0))
+        count, twice, total, squares = self._sums.get(peer, _NOTHING)
         for x in found:
             x = min(_CLIP, max(-_CLIP, x))
-            count, total, squares = _FADE * count + 1, _FADE * total + x, _FADE * squares + x * x
-        self._sums[peer] = (count, total, squares)
+            count, twice = _FADE * count + 1, _FADE**2 * twice + 1
+            total, squares = _FADE * total + x, _FADE * squares + x * x
+        self._sums[peer] = (count, twice, total, squares)
 
     def of(self, peers: Sequence[str]) -> NDArray[np.float64]:
         """Returns (J,) the trust in peers."""
         return np.array([self._of(peer) for peer in peers], dtype=np.float64)
 
     def _of(self, peer: str) -> float:
-        count, total, squares = self._sums.get(peer, (0.0, 0.0, 0.0))
+        count, twice, total, squares = self._sums.get(peer, _NOTHING)
         size = count + _PRIOR
         mean = total / size
         variance = max((squares + _PRIOR) / size - mean * mean, 1e-9)
-        score = mean / math.sqrt(variance / size)
+        score = mean / math.sqrt(variance * (twice + _PRIOR)) * size
         return (1 + math.erf(min(_MOST, max(-_MOST, score)) / math.sqrt(2))) / 2
 
     def state(self) -> dict[str, list[float]]:
@@ -57,4 +61,4 @@ class Trust:
 
     def restore(self, state: Mapping[str, Sequence[float]]) -> None:
         """Takes what ``state`` returned."""
-        self._sums = {peer: (float(a), float(b), float(c)) for peer, (a, b, c) in state.items()}
+        self._sums = {peer: (float(a), float(b), float(c), float(d)) for peer, (a, b, c, d) in state.items()}

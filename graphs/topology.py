@@ -49,10 +49,10 @@ def small_world(names: Sequence[str], degree: int, share: float, seed: int = 0) 
     Raises ValueError if there is none.
     """
     count = len(names)
-    if not 1 < degree < count or not 0 <= share <= 1:
+    if not 1 < degree < count or degree % 2 or not 0 <= share <= 1:
         raise ValueError(
             f"{count} agents make no small world of {degree} neighbours, of which a share of {share} leads elsewhere: "
-            f"choose from 2 to {count - 1} neighbours and a share from 0 to 1"
+            f"choose an even number from 2 to {count - 1} and a share from 0 to 1"
         )
     return _named(nx.watts_strogatz_graph(count, degree, share, seed=seed), names)
 

@@ -114,6 +114,8 @@ def test_who_sends_no_embedding_is_as_far_as_the_others() -> None:
     silent = View(known.probabilities)
     assert np.allclose(our_weights(student, [known, silent], np.full(2, 0.5)), 0.5)
     assert np.allclose(our_weights(student, [silent, silent], np.full(2, 0.5)), 0.5)
+    even = View(np.full(3, 1 / 3), student.embedding)
+    assert np.allclose(ccks_weights(even, [View(known.probabilities, known.embedding), silent]), 0.5)
 
 
 def test_a_tilt_leaves_what_is_impossible_impossible_and_survives_any_strength() -> None:

@@ -46,6 +46,7 @@ def test_texts_stand_for_graphs() -> None:
         ("regular:x", "none of complete, ring"),
         ("regular:16", "cannot have 16 neighbours"),
         ("small_world:4:2", "no small world"),
+        ("small_world:5:0.1", "an even number"),
         ("small_world:4:0.1.2", "none of complete, ring"),
     ],
 )
