@@ -222,7 +222,7 @@ class Advisor:
             return [View(outlook.probabilities, None, None) for outlook in outlooks], [b""] * len(outlooks)
         hidden = torch.stack(states)
         embeddings, targets = self._consensus.project(hidden).numpy(), self._consensus.target(hidden).numpy()
-        values = self._value.predict(hidden)
+        values = self._value.predict(hidden).tolist() if self._value.learnt else [None] * len(hidden)
         views = [View(o.probabilities, z, v) for o, z, v in zip(outlooks, embeddings, values)]
         return views, [pack_embedding(target) for target in targets]
 
@@ -272,9 +272,8 @@ class Advisor:
             heard = [(row[moment], unpack_embedding(z)) for moment, z in self._heard if moment in row and z]
             moments = np.array([turn.moment for turn in seen])
             figures |= self._consensus.learn(hidden, moments[:, 0], moments[:, 1], heard)
-            figures |= self._value.learn(
-                hidden, np.array([worth[place[turn.request.episode], turn.number] for turn in seen])
-            )
+            returns = [float(worth[place[turn.request.episode], turn.number]) for turn in seen]
+            figures |= self._value.learn(hidden, torch.tensor(returns, dtype=torch.float64))
         return figures, records
 
     def _record(self, turn: _Turn, credit: float, total: float) -> dict[str, Any]:

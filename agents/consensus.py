@@ -1,173 +1,171 @@
-"""An agent's own consensus model: what moments mean to it, learnt so that peers who see one moment agree on it.
+"""An embedding of moments on which agents that exchange it come to agree, though none sees what another sees.
 
-Encoder and projector on the policy's hidden state give ``z``; a slowly moving copy, the target, gives what goes to
-others. Pairs to agree on are the agent's own neighbouring moments, and its own view of a moment with what a peer sent
-of the same one. Source: CCKS, arXiv 2606.12281; DINO, arXiv 2104.14294; InfoNCE, arXiv 1807.03748.
+Each agent trains its own network on its own hidden states; of a peer it has only the embeddings that came with
+messages. Source: CCKS (arXiv 2606.12281), whose agents read each other's embeddings from a shared replay buffer;
+losses of DINO (arXiv 2104.14294) and InfoNCE (arXiv 1807.03748). Knows nothing about messages or advice.
 """
 
 from __future__ import annotations
 
-__all__ = ["Consensus"]
+__all__ = ["Consensus", "Loss", "dino", "infonce", "neighbours", "rank", "spread"]
 
 import copy
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
+from torch.nn import functional as F
 
-from decentral.agents.advice import EMBEDDING
 from decentral.agents.mind import Metrics
-from decentral.agents.moments import load_optimiser, read_tensors, save_optimiser
-from decentral.errors import ModelError
+from decentral.agents.probe import Probe
 
+Loss = Literal["dino", "infonce"]
+_WIDTH = 32
+_BATCH = 512
+"""Pairs of a step at most."""
 _EMA = 0.996
-_STEPS, _BATCH, _RATE = 8, 512, 1e-3
-_WARM, _SHARP = 0.1, 0.04
-"""Temperatures of the student and of the target."""
-_WEIGHTS, _MOMENTS = "consensus.safetensors", "consensus_optimiser.safetensors"
+_CENTRE = 0.9
+_SHARP, _SOFT = 0.04, 0.1
+"""Temperatures of targets and of predictions."""
+
+Ints = NDArray[np.int64]
 
 
-class _Net(nn.Module):
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        sizes = ((width, 128), (128, 64), (64, 64), (64, EMBEDDING))
-        self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in sizes)
-        self.norm = nn.LayerNorm(width)
+class Consensus(Probe):
+    """An encoder d -> 128 -> 64 and a projector 64 -> 64 -> 32, and their moving average, which makes the targets.
 
-    def forward(self, hidden: Tensor) -> Tensor:
-        x = self.norm(hidden)
-        for layer in self.layers[:-1]:
-            x = nn.functional.gelu(layer(x))
-        return nn.functional.normalize(self.layers[-1](x), dim=-1)
+    All embeddings have length 1: distances then lie in [0, 2] whatever the agent, the temperatures mean the same for
+    all, float16 loses nothing that matters, and no peer can gain weight by sending long ones.
+    """
 
+    centre: Tensor
 
-class Consensus:
-    """Embeddings have length 1, so that distances lie from 0 to 2 and survive float16."""
-
-    def __init__(self, width: int, seed: int, loss: str = "infonce") -> None:
-        """``width``: of hidden states. ``loss``: ``infonce`` or ``dino``."""
+    def __init__(self, width: int, seed: int, loss: Loss = "dino", steps: int = 8) -> None:
+        """
+        Args:
+            width: d, of the hidden states.
+            seed: of the first weights and of all draws.
+            loss: the paper's, or the one that has negatives.
+            steps: optimiser steps per iteration.
+        """
+        super().__init__("consensus", (width, 128, 64, 64, _WIDTH), seed)
+        self.slow = copy.deepcopy(self.layers).requires_grad_(False)
+        self.register_buffer("centre", torch.zeros(_WIDTH))
         self._loss = loss
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            self._student = _Net(width)
-        self._target = copy.deepcopy(self._student).requires_grad_(False)
-        self._centre = torch.zeros(EMBEDDING)
-        self._optimiser = torch.optim.Adam(self._student.parameters(), lr=_RATE)
-        self._random = torch.Generator().manual_seed(seed)
-        self._updates = 0
+        self._steps = steps
 
     @torch.no_grad()
-    def project(self, hidden: Tensor) -> Tensor:
-        """Returns (N, 32) embeddings of (N, d) hidden states, to compare with."""
-        return torch.as_tensor(self._student(hidden))
+    def project(self, h: Tensor) -> Tensor:
+        """Returns (N, 32) embeddings z, on the CPU, of (N, d) hidden states."""
+        return F.normalize(self.layers(self.standard(h)))
 
     @torch.no_grad()
-    def target(self, hidden: Tensor) -> Tensor:
-        """Returns (N, 32) embeddings of (N, d) hidden states, to send."""
-        return torch.as_tensor(self._target(hidden))
+    def target(self, h: Tensor) -> Tensor:
+        """Returns (N, 32) embeddings z', on the CPU, of (N, d) hidden states: what a message carries."""
+        return F.normalize(self.slow(self.standard(h)))
 
     def learn(
-        self,
-        hidden: Tensor,
-        episode: NDArray[np.int64],
-        round_: NDArray[np.int64],
-        received: Sequence[tuple[int, NDArray[np.float32]]],
+        self, h: Tensor, episodes: Ints, rounds: Ints, received: Sequence[tuple[int, NDArray[np.float32]]]
     ) -> Metrics:
-        """Makes a few steps on one iteration's moments.
+        """Makes a few steps on the moments of one iteration.
+
+        A pair is a row and a target: that of an own neighbouring moment, or what a peer sent of the same moment.
 
         Args:
-            hidden: (N, d) states.
-            episode: (N,) whose they are.
-            round_: (N,) when in it.
-            received: rows of the above, and the (32,) embeddings that peers sent of the same moments.
+            h: (N, d) hidden states.
+            episodes: (N,).
+            rounds: (N,); with the episode, the moment of a row.
+            received: rows and (32,) embeddings of peers.
 
         Returns:
-            the loss, how many pairs there were, and whether embeddings have collapsed: their standard deviation over
-            the moments and their effective rank, at most 32 (Roy and Vetterli, 2007).
+            ``consensus_pairs``, the number there was; ``consensus_loss``, mean of the steps, if there were any;
+            ``consensus_std`` and ``consensus_rank`` of the rows' embeddings, if there were rows: see ``spread`` and
+            ``rank``. Collapse is 0 and 1.
         """
-        pairs = self._pairs(hidden, episode, round_, received)
-        found = 0.0
-        rows, goals = pairs if pairs else (torch.zeros(0), torch.zeros(0))
-        for _ in range(_STEPS if pairs else 0):
-            some = torch.randint(len(rows), (min(_BATCH, len(rows)),), generator=self._random)
-            self._optimiser.zero_grad(set_to_none=True)
-            loss = self._compare(self._student(hidden[rows[some]]), goals[some])
-            loss.backward()  # type: ignore[no-untyped-call]
-            self._optimiser.step()
-            self._follow(goals[some])
-            self._updates += 1
-            found = loss.item()
-        spread, rank = _collapse(self.project(hidden)) if len(hidden) else (0.0, 0.0)
-        return {
-            "consensus_loss": found,
-            "consensus_pairs": len(rows),
-            "consensus_received": len(received),
-            "consensus_std": spread,
-            "consensus_rank": rank,
+        if not len(h):
+            return {"consensus_pairs": 0.0}
+        self.scale.watch(h.detach().cpu())
+        x = self.standard(h)
+        own = torch.from_numpy(neighbours(episodes, rounds))
+        rows = torch.tensor([row for row, _ in received], dtype=torch.int64)
+        sent = torch.from_numpy(np.array([z for _, z in received], dtype=np.float32).reshape(-1, _WIDTH))
+        sent = F.normalize(sent)
+        moments = torch.from_numpy(np.unique(np.stack([episodes, rounds]), axis=1, return_inverse=True)[1]).flatten()
+        most = _BATCH // 2 if len(own) and len(rows) else _BATCH
+        losses = []
+        for _ in range(self._steps if len(own) + len(rows) else 0):
+            (here, there), theirs = own[self.draw(len(own), most)].T, self.draw(len(rows), most)
+            at, of = torch.cat([here, rows[theirs]]), torch.cat([there, rows[theirs]])
+            with torch.no_grad():
+                targets = torch.cat([F.normalize(self.slow(x[there])), sent[theirs]])
+            found = self._losses(F.normalize(self.layers(x[at])), targets, moments[at], moments[of])
+            # Peers' embeddings are few and own neighbours many: each kind counts as much as the other.
+            kinds = [part.mean() for part in (found[: len(here)], found[len(here) :]) if len(part)]
+            loss = torch.stack(kinds).mean()
+            self.step(loss)
+            self._follow(targets)
+            losses.append(loss.item())
+        z = self.project(h)
+        figures = {
+            "consensus_pairs": float(len(own) + len(rows)),
+            "consensus_std": spread(z),
+            "consensus_rank": rank(z),
         }
+        return figures | ({"consensus_loss": sum(losses) / len(losses)} if losses else {})
 
-    def _pairs(
-        self,
-        hidden: Tensor,
-        episode: NDArray[np.int64],
-        round_: NDArray[np.int64],
-        received: Sequence[tuple[int, NDArray[np.float32]]],
-    ) -> tuple[Tensor, Tensor] | None:
-        """Returns (P,) rows and the (P, 32) targets that they shall agree with."""
-        order = np.lexsort((round_, episode))
-        first, second = order[:-1], order[1:]
-        near = (episode[first] == episode[second]) & (round_[first] + 1 == round_[second])
-        first, second = first[near], second[near]
-        targets = self.target(hidden) if len(hidden) else torch.zeros(0, EMBEDDING)
-        rows = np.concatenate([first, second, [row for row, _ in received]]).astype(np.int64)
-        if len(rows) < 2:
-            return None
-        sent = torch.from_numpy(np.stack([z for _, z in received])) if received else torch.zeros(0, EMBEDDING)
-        sent = nn.functional.normalize(sent, dim=-1)  # a peer may send any length, and would pull as hard
-        return torch.from_numpy(rows), torch.cat([targets[second], targets[first], sent])
-
-    def _compare(self, ours: Tensor, goals: Tensor) -> Tensor:
-        if self._loss == "dino":
-            aim = ((goals - self._centre) / _SHARP).softmax(-1)
-            return -(aim * (ours / _WARM).log_softmax(-1)).sum(-1).mean()
-        return nn.functional.cross_entropy(ours @ goals.T / _WARM, torch.arange(len(ours)))
+    def _losses(self, z: Tensor, targets: Tensor, at: Tensor, of: Tensor) -> Tensor:
+        return dino(z, targets, self.centre) if self._loss == "dino" else infonce(z, targets, at, of)
 
     @torch.no_grad()
-    def _follow(self, goals: Tensor) -> None:
-        for mine, theirs in zip(self._target.parameters(), self._student.parameters()):
-            mine.lerp_(theirs, 1 - _EMA)
-        self._centre.lerp_(goals.mean(0), 0.1)
-
-    def save(self, folder: Path) -> None:
-        """Writes everything that ``load`` needs."""
-        tensors = {f"student.{name}": p.detach() for name, p in self._student.state_dict().items()}
-        tensors |= {f"target.{name}": p for name, p in self._target.state_dict().items()}
-        tensors |= {"centre": self._centre, "random": self._random.get_state()}
-        save_file({name: p.contiguous() for name, p in tensors.items()}, folder / _WEIGHTS)
-        save_optimiser(self._optimiser, dict(self._student.named_parameters()), folder / _MOMENTS, self._updates)
-
-    def load(self, folder: Path) -> None:
-        """Restores what ``save`` wrote. Raises ModelError."""
-        tensors = read_tensors(folder / _WEIGHTS)
-        try:
-            self._centre = tensors.pop("centre")
-            self._random.set_state(tensors.pop("random"))
-            for word, net in (("student.", self._student), ("target.", self._target)):
-                net.load_state_dict({k.removeprefix(word): p for k, p in tensors.items() if k.startswith(word)})
-        except (KeyError, RuntimeError) as error:
-            raise ModelError(
-                f"checkpoint {folder} holds another consensus model ({error}); resume with its config"
-            ) from error
-        self._updates = load_optimiser(self._optimiser, dict(self._student.named_parameters()), folder / _MOMENTS)
+    def _follow(self, targets: Tensor) -> None:
+        """Moves the averages by a step."""
+        self.centre.lerp_(targets.mean(0), 1 - _CENTRE)
+        for slow, fast in zip(self.slow.parameters(), self.layers.parameters()):
+            slow.lerp_(fast, 1 - _EMA)
 
 
-def _collapse(z: Tensor) -> tuple[float, float]:
-    """Returns the mean standard deviation of (N, 32) embeddings, and their effective rank."""
-    values = torch.linalg.svdvals(z - z.mean(0))
-    shares = values / values.sum().clamp(min=1e-12)
-    nats = -(shares * shares.clamp(min=1e-12).log()).sum()
-    return z.std(0, correction=0).mean().item(), nats.exp().item()
+def neighbours(episodes: Ints, rounds: Ints) -> Ints:
+    """Returns (P, 2) pairs of rows that follow one another in an episode, at most one round apart, both ways round."""
+    order = np.lexsort((rounds, episodes))
+    a, b = order[:-1], order[1:]
+    near = (episodes[a] == episodes[b]) & (rounds[b] - rounds[a] <= 1)
+    pairs = np.stack([a[near], b[near]], axis=1)
+    return np.concatenate([pairs, pairs[:, ::-1]])
+
+
+def dino(z: Tensor, targets: Tensor, centre: Tensor) -> Tensor:
+    """Returns the (B,) cross-entropies of sharp, centred targets and predictions, both (B, 32); no negatives."""
+    return -(((targets - centre) / _SHARP).softmax(-1) * (z / _SOFT).log_softmax(-1)).sum(-1)
+
+
+def infonce(z: Tensor, targets: Tensor, at: Tensor, of: Tensor) -> Tensor:
+    """Returns the (B,) losses of telling each row's target among those of other moments.
+
+    Args:
+        z: (B, 32), of length 1.
+        targets: (B, 32), of length 1.
+        at: (B,) the moments of the rows.
+        of: (B,) the moments of the targets.
+    """
+    same = (of == at[:, None]) | (of == of[:, None])
+    same.fill_diagonal_(False)
+    logits = (z @ targets.T / _SOFT).masked_fill(same, -torch.inf)
+    return -logits.log_softmax(-1).diagonal()
+
+
+def spread(z: Tensor) -> float:
+    """Returns the deviation of (N, 32) embeddings of length 1 within a column: 0 if all are equal, at most 0.177."""
+    return float(z.double().var(0, correction=0).mean().sqrt())
+
+
+def rank(z: Tensor) -> float:
+    """Returns the effective rank of (N, 32) embeddings, N > 0, from 1 to 32: exp of the entropy of the singular values.
+
+    Source: RankMe (arXiv 2210.02885), equation 1.
+    """
+    values = torch.linalg.eigvalsh(z.double().T @ z.double()).clamp(min=0).sqrt()
+    shares = values / values.sum()
+    return float(torch.special.entr(shares).sum().exp())
