@@ -346,4 +346,4 @@ def _moved(turn: _Turn) -> float:
 
 
 def _rounded(values: Floats) -> list[float]:
-    return [round(float(value), 5) for value in values]
+    return [float(f"{value:.5g}") for value in values]

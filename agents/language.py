@@ -143,15 +143,14 @@ class LanguageAgent:
         figures = self._tally.figures(self._spent())
         if self._watch:
             figures |= self._watch.played()
+        plays = [self._plays[episode] for episode in sorted(self._plays)]
+        figures |= self._learn_advice(sorted(self._plays), plays)
         due = (self._phase.iteration + 1) % self.config.update_every == 0
         if self._learner and self._phase.kind == "train" and due:
             started = time.perf_counter()
-            plays = [self._plays[episode] for episode in sorted(self._plays)]
             first = self.config.uniform_steps and self._learner.updates == 0
             even = self._learner.level(plays, self.config.uniform_steps) if first else {}
             figures |= even or self._learner.step(plays)
-            if self._advisor:
-                figures |= self._learn_advice(sorted(self._plays), plays)
             if self._past:
                 self._past.keep(self._learner.updates, self.policy.trained())
             if self._watch:

@@ -120,12 +120,8 @@ class Rollouts:
     def play(self, episodes: Sequence[int], turns: Sequence[Turn]) -> list[str]:
         """Reads each episode's new turn, samples an optional scratch text and an action, and returns the actions."""
         fmt = self.policy.format
-        rows = self._open(episodes)
-        for row, turn in zip(rows, turns):
-            self._append(row, turn)
         with torch.inference_mode():
-            if self._reasoning:
-                self._segment(rows, turns, "reasoning", [self._free_rule(self._reasoning) for _ in rows])
+            rows = self._begin(episodes, turns)
             rules: list[Rule] = [
                 LegalRule(fmt.trie(turn.legal)) if turn.legal else self._free_rule(turn.free) for turn in turns
             ]
@@ -142,12 +138,8 @@ class Rollouts:
 
         Every one of these turns is to be ended by ``settle``.
         """
-        rows = self._open(episodes)
-        for row, turn in zip(rows, turns):
-            self._append(row, turn)
         with torch.inference_mode():
-            if self._reasoning:
-                self._segment(rows, turns, "reasoning", [self._free_rule(self._reasoning) for _ in rows])
+            rows = self._begin(episodes, turns)
             for row in rows:
                 row.stream.ids.extend(self.policy.format.opening("action"))
             return self._look(rows, [self.policy.format.trie(turn.legal) for turn in turns])
@@ -184,7 +176,7 @@ class Rollouts:
         actions = []
         for episode, turn, policy, behaviour in zip(episodes, turns, policies, behaviours):
             row = self._rows[episode]
-            draw = torch.from_numpy(uniform(row.key, 0))
+            draw = torch.from_numpy(uniform(row.key, row.position))
             actions.append(int(pick(torch.from_numpy(behaviour)[None], draw)[0]))
             root, ids = fmt.trie(turn.legal), fmt.choice(turn.legal[actions[-1]])
             own, drawn = conditionals(root, policy), conditionals(root, behaviour)
@@ -248,6 +240,15 @@ class Rollouts:
             Outlook(likelihoods(root, table), None if states is None else states[place[i]])
             for i, (root, table) in enumerate(zip(tries, tables))
         ]
+
+    def _begin(self, episodes: Sequence[int], turns: Sequence[Turn]) -> list[Row]:
+        """Reads each episode's new turn, and samples a scratch text if there is one to be; returns their rows."""
+        rows = self._open(episodes)
+        for row, turn in zip(rows, turns):
+            self._append(row, turn)
+        if self._reasoning:
+            self._segment(rows, turns, "reasoning", [self._free_rule(self._reasoning) for _ in rows])
+        return rows
 
     def _free_rule(self, most: int) -> Rule:
         return FreeRule(self.policy.format.end, most, self._ends)

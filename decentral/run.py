@@ -172,7 +172,9 @@ class Run:
 
         rows = []
         for name in self.agents:
-            for line in self._agent_lines(name, "advice"):
+            lines = self._agent_lines(name, "advice")
+            newest = {(line["iteration"], line["episode"], line["round"]): line for line in lines}
+            for line in newest.values():
                 action, own, drawn = line["action"], line["own"], line["behaviour"]
                 common = {
                     "agent": name,
@@ -191,8 +193,8 @@ class Run:
                     found = {"peer": peer, **told, "advised": advised, "accepted": accepted, "usefulness": gain}
                     rows.append(common | found)
         table = pd.DataFrame(rows, columns=_ADVICE)
-        newest = table.groupby(["agent", "iteration"])["attempt"].transform("max") if len(table) else table["attempt"]
-        table = table[table["attempt"] == newest].reset_index(drop=True)
+        last = table.groupby(["agent", "iteration"])["attempt"].transform("max") if len(table) else table["attempt"]
+        table = table[table["attempt"] == last].reset_index(drop=True)
         return _floats(table, "weight", "trust", "value", "own", "behaviour", "advised", "usefulness")
 
     def advice_graph(self) -> nx.DiGraph[str]:

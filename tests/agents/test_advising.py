@@ -142,3 +142,9 @@ def test_the_plot_and_the_report_tell_of_advice(told: tuple[Run, list[tuple[str,
     silent = train(tmp_path / "run", "none", iterations=1)
     assert "<h2>Advice</h2>" not in silent.report().read_text()
     silent.plot_advice()
+
+
+def test_an_agent_that_updates_now_and_then_still_learns_whom_to_trust_and_keeps_its_records(tmp_path: Path) -> None:
+    run = train(tmp_path / "run", agent={"update_every": 2, "advice": {"rule": "ours", "gate": "always"}})
+    assert set(run.advice()["iteration"]) == {0, 1}
+    assert run.metrics()["trust_ada"].notna().sum() == 2
