@@ -53,8 +53,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     copies: Annotated[int, Meta(ge=1, description="environments that are stepped together; bounds memory")] = 96
     eval_episodes: Annotated[
         int,
-        Meta(ge=1, le=EPISODES, description="episodes of the evaluations before the first and after the last update"),
+        Meta(ge=1, le=EPISODES, description="episodes of each evaluation; there is one before and one after training"),
     ] = 200
+    eval_every: Annotated[
+        int, Meta(ge=0, description="evaluates after every n-th iteration too; 0: before and after training only")
+    ] = 0
     topology: Annotated[
         str,
         Meta(

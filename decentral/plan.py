@@ -15,12 +15,13 @@ _EVAL = 2**40
 
 
 def phases(config: Config) -> tuple[Phase, ...]:
-    """Returns an evaluation, the iterations, and an evaluation; all with attempt 0."""
-    first = Phase(kind="eval", iteration=0)
-    if not config.iterations:
-        return (first,)
-    train = (Phase(kind="train", iteration=iteration) for iteration in range(config.iterations))
-    return (first, *train, Phase(kind="eval", iteration=config.iterations))
+    """Returns the iterations, with an evaluation before, one after, and those between; all with attempt 0."""
+    found = [Phase(kind="eval", iteration=0)]
+    for done in range(1, config.iterations + 1):
+        found.append(Phase(kind="train", iteration=done - 1))
+        if done == config.iterations or (config.eval_every and done % config.eval_every == 0):
+            found.append(Phase(kind="eval", iteration=done))
+    return tuple(found)
 
 
 def episodes(config: Config, phase: Phase) -> tuple[Episode, ...]:

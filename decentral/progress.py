@@ -147,7 +147,9 @@ class Board:
             return (
                 f"training {phase.iteration + 1}/{total}{again}" if total else f"training {phase.iteration + 1}{again}"
             )
-        return "evaluation before training" if not phase.iteration else "evaluation after training"
+        if not phase.iteration:
+            return "evaluation before training"
+        return f"evaluation after {phase.iteration}/{total}" if phase.iteration < total else "evaluation after training"
 
     def done(self) -> float:
         """Iterations done, with the part of the open one that is played."""

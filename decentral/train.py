@@ -7,7 +7,7 @@ __all__ = ["fresh", "train"]
 import importlib.util
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    env: str | EnvConfig | Config | Callable[..., Any] | None = None,
+    env: str | EnvConfig | Config | Mapping[str, Any] | Callable[..., Any] | None = None,
     *,
     factory: Callable[..., Any] | None = None,
     out: str | PathLike[str] | None = None,
@@ -45,8 +45,8 @@ def train(
     >>> run = decentral.train(make_my_env, engine="inline", agent={"lr": 5e-4})   # doctest: +SKIP
 
     Args:
-        env: a name (built-in, ``package.module:callable`` or ``file.py:callable``), an `EnvConfig`, a whole `Config`,
-            or a callable that returns a PettingZoo environment (engine ``inline`` only).
+        env: a name (built-in, ``package.module:callable`` or ``file.py:callable``), an `EnvConfig` or its fields as a
+            dict, a whole `Config`, or a callable that returns a PettingZoo environment (engine ``inline`` only).
         factory: such a callable beside an `EnvConfig` or `Config`, in place of what its name says.
         out: the run's folder, which must not exist; by default a new one below ``runs``.
         resume: go on with the interrupted run in ``out``; ``env`` and ``fields``, if given, must be the run's own.
@@ -59,7 +59,7 @@ def train(
     """
     from decentral.run import Run
 
-    if env is not None and not isinstance(env, str | EnvConfig | Config):
+    if env is not None and not isinstance(env, str | EnvConfig | Config | Mapping):
         factory = env
     config = _config(env, factory, fields) if env is not None or fields else None
     if resume:

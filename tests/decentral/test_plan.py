@@ -18,6 +18,13 @@ def test_a_run_is_evaluated_trained_and_evaluated() -> None:
     assert [(phase.kind, phase.iteration) for phase in phases(config(iterations=0))] == [("eval", 0)]
 
 
+def test_it_is_evaluated_in_between_if_asked_to_and_once_at_the_end() -> None:
+    for iterations, expected in ((4, [0, 2, 4]), (5, [0, 2, 4, 5]), (1, [0, 1])):
+        planned = phases(config(iterations=iterations, eval_every=2))
+        assert [phase.iteration for phase in planned if phase.kind == "eval"] == expected
+        assert [phase.iteration for phase in planned if phase.kind == "train"] == list(range(iterations))
+
+
 def test_a_group_shares_its_seed_and_has_its_first_episodes_number() -> None:
     made = episodes(config(), Phase("train", 2))
     assert [episode.id - made[0].id for episode in made] == list(range(12))
