@@ -10,7 +10,6 @@ __all__ = ["TASKS", "chips", "run", "won"]
 
 import hashlib
 import json
-import math
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -23,12 +22,13 @@ import numpy as np
 from decentral import agents, envs
 from decentral.agents.config import AgentConfig
 from decentral.bench.grid import Grid, code_hash
+from decentral.bench.trainings import heirs
 from decentral.config import Config
 from decentral.disk import write_whole
 from decentral.errors import ConfigError, suggest
 from decentral.evaluate import Evaluation
 from decentral.folder import RunFolder
-from decentral.intervals import Interval
+from decentral.intervals import Interval, student
 from decentral.run import Run
 from decentral.train import train
 from decentral.versions import commit, model_hashes, versions
@@ -175,7 +175,7 @@ def _measure(task: Task, plan: list[dict[str, Any]], seed: int, episodes: int, f
         place = folder / str(number)
         config = Config.of(**stage, seed=seed)
         if before is not None:
-            config = Config.of(**stage | {"seed": seed, "agents": _after(config, before)})
+            config = Config.of(**stage | {"seed": seed, "agents": heirs(config, before)})
         if (place / "state.json").exists():
             before = Run.load(place) if RunFolder.open(place).over else train(out=place, resume=True)
         else:
@@ -184,13 +184,6 @@ def _measure(task: Task, plan: list[dict[str, Any]], seed: int, episodes: int, f
     assert before is not None
     judged = before if not task.success else Run(before.path, before.config.with_set([f"env.success={task.success}"]))
     return [row | {"train_seconds": seconds} for row in _rows(judged.evaluate(episodes), before)]
-
-
-def _after(config: Config, before: Run) -> dict[str, dict[str, Any]]:
-    """Returns a stage's differences per agent, and for those that learn the model with which they ended before."""
-    learning = [name for name in before.agents if before.config.agent_config(name).kind == "learning"]
-    models = {name: {"model": str(before.path / "agents" / name / "model")} for name in learning}
-    return {name: config.agents.get(name, {}) | models.get(name, {}) for name in before.agents}
 
 
 def _rows(found: Evaluation, run: Run) -> list[dict[str, Any]]:
@@ -213,21 +206,15 @@ def _pooled(rows: list[dict[str, Any]]) -> dict[str, Any]:
     def means(key: str) -> list[float]:
         return [float(np.mean([row[key][0] for row in rows if row["seed"] == seed])) for seed in seeds]
 
-    gaps = means("difference")
-    half = _STUDENT[len(gaps)] * float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else math.nan
-    middle = float(np.mean(gaps))
+    gap = student(means("difference"))
     return {
         "measure": rows[0]["measure"],
         "trained": float(np.mean(means("trained"))),
         "random": float(np.mean(means("random"))),
-        "difference": middle,
-        "interval": [middle - half, middle + half] if len(gaps) > 1 else None,
+        "difference": gap.value,
+        "interval": [gap.low, gap.high] if len(seeds) > 1 else None,
         "train_seconds": max(row["train_seconds"] for row in rows),
     }
-
-
-_STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
-"""Two-sided 95 % quantiles of Student's distribution, by the number of seeds."""
 
 
 def _line(row: Mapping[str, Any]) -> str:
