@@ -81,7 +81,9 @@ def test_every_turn_is_recorded_with_the_probability_that_it_was_drawn_with(
     assert (heard["behaviour"] != heard["own"]).any()
     assert heard["trust"].between(0, 1).all()
     again = heard["advantage"] * (heard["advised"] - heard["own"]) / heard["behaviour"]
-    assert np.allclose(again, heard["usefulness"])
+    assert np.allclose(again.clip(-10, 10), heard["usefulness"])
+    assert heard["distance"].between(0, 2.01).all()
+    assert heard["entropy"].between(0, np.log(5)).all()
     graph = run.advice_graph()
     assert {data["count"] for _, _, data in graph.edges(data=True)} <= set(range(1, len(table) + 1))
     assert sum(data["count"] for _, _, data in graph.edges(data=True)) == len(heard)
@@ -135,7 +137,7 @@ def test_advice_may_be_read_instead_and_is_then_part_of_the_context(tmp_path: Pa
 def test_the_plot_and_the_report_tell_of_advice(told: tuple[Run, list[tuple[str, str, bytes]]], tmp_path: Path) -> None:
     run, _ = told
     texts = {text.get_text() for axes in run.plot_advice().axes for text in axes.texts}
-    pairs = {f"{row.agent} < {row.peer}" for row in run.advice().query("peer != ''").itertuples()}
+    pairs = {f"{row.peer} → {row.agent}" for row in run.advice().query("peer != ''").itertuples()}
     assert pairs
     assert pairs <= texts
     assert "<h2>Advice</h2>" in run.report().read_text()
