@@ -11,6 +11,11 @@ import pytest
 
 import decentral
 from decentral.agents.advice import Question
+from decentral.agents.advice_config import AdviceConfig
+from decentral.agents.arms import decide
+from decentral.agents.credibility import View
+from decentral.agents.trust import Trust
+from decentral.journal import read
 from decentral.links import MemoryPeers
 from decentral.messages import MAX_PEER, Ask, Decoder, Peer
 from decentral.run import Run
@@ -87,6 +92,29 @@ def test_every_turn_is_recorded_with_the_probability_that_it_was_drawn_with(
     graph = run.advice_graph()
     assert {data["count"] for _, _, data in graph.edges(data=True)} <= set(range(1, len(table) + 1))
     assert sum(data["count"] for _, _, data in graph.edges(data=True)) == len(heard)
+
+
+def test_a_decision_can_be_made_again_from_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of embeddings only distances matter, so the student may stand at 0. Trust moves, whatever comes of advice."""
+    update = Trust.update
+    monkeypatch.setattr(Trust, "update", lambda self, peer, found: update(self, peer, [1.0] * len(found)))
+    run = train(tmp_path / "run", groups=1, eval_episodes=1, iterations=3)
+    moved = 0
+    for line in (line for name in run.agents for line in read(run.path / "agents" / name / "advice.jsonl")[0]):
+        said = list(line["peers"].values())
+        if said:
+            student = View(np.array(line["own"]), np.zeros(1, np.float32), line["value"])
+            teachers = [
+                View(np.array(one["probabilities"]), np.array([one["distance"]], np.float32), one["value"])
+                for one in said
+            ]
+            trust = np.array([one["trust"] for one in said])
+            again = decide("ours", student, teachers, trust, AdviceConfig().strength)
+            assert np.allclose(again.behaviour, line["behaviour"], atol=1e-4)
+            assert np.allclose(again.weights, [one["weight"] for one in said], atol=1e-4)
+            moved += bool(np.abs(again.behaviour - student.probabilities).max() > 0.01)
+    assert moved > 10
+    assert run.advice()["trust"].nunique() > 1
 
 
 def test_a_run_with_advice_is_repeated_bit_for_bit(
