@@ -261,7 +261,7 @@ class LiveView:
             table.add_column(title, justify="right", no_wrap=True, min_width=6)
         table.add_column("trust in", no_wrap=True, overflow="ellipsis")
         for name, figures in rows.items():
-            asked = figures["asked"]
+            asked, turns = figures["asked"], figures.get("turns")
             trust = {key.removeprefix("trust_"): value for key, value in figures.items() if key.startswith("trust_")}
             parts = [
                 part
@@ -270,7 +270,7 @@ class LiveView:
             ]
             table.add_row(
                 Text(name, f"bold {colours[name]}"),
-                f"{asked:,.0f}",
+                percent(asked / turns if turns else None),
                 percent(figures["advised"] / asked if asked else None),
                 percent(figures["moved"]),
                 Text.assemble(*parts),

@@ -80,6 +80,7 @@ def test_every_turn_is_recorded_with_the_probability_that_it_was_drawn_with(
     table = run.advice()
     assert set(table["agent"]) == set(run.agents)
     assert set(table["iteration"]) == {0, 1}
+    assert (run.metrics()["tokens_sampled"] > 0).all()
     assert table["behaviour"].between(0, 1).all()
     heard = table[table["peer"] != ""]
     assert len(heard) > 20
