@@ -197,7 +197,7 @@ def _advice(run: Run) -> Html:
     head = ["agent", "was advised by", "turns", "accepted", "trust in the end", "usefulness"]
     asked = len(advice.drop_duplicates(["agent", "episode", "round"]))
     heard = int((advice["peer"] != "").sum())
-    told = element("p", f"Agents asked about {asked:,} turns and were advised {heard:,} times; the rest was declined.")
+    told = element("p", f"Agents asked about {asked:,} turns and had {heard:,} answers; others declined or came late.")
     note = (
         "Accepted: peer and decision both favoured what was done. Trust: the probability that a step toward the peer "
         "is for the better. Usefulness: the estimated gain in advantage per such step, mean over the turns."
