@@ -284,13 +284,15 @@ class Advisor:
             "legal": list(turn.request.turn.legal),
             "action": turn.action,
             "own": _rounded(turn.own.probabilities),
+            "value": turn.own.value,
             "behaviour": _rounded(decision.behaviour if decision else turn.own.probabilities),
             "score": _rounded(decision.favour) if decision else [],
             "peers": {
                 peer: {
                     "probabilities": _rounded(np.array(answer.probabilities)),
-                    "weight": round(float(weight), 4),
-                    "trust": round(float(self.trust.of([peer])[0]), 4),
+                    "distance": _distance(turn.own, answer),
+                    "weight": _short(float(weight)),
+                    "trust": _short(float(self.trust.of([peer])[0])),
                     "value": answer.value,
                 }
                 for (peer, answer), weight in zip(turn.answers.items(), decision.weights if decision else ())
@@ -339,6 +341,12 @@ def _unpacked(embedding: bytes) -> NDArray[np.float32] | None:
     return unpack_embedding(embedding) if embedding else None
 
 
+def _distance(own: View, answer: Answer) -> float | None:
+    """Returns how far a peer's embedding is from the agent's own; None where there are not both."""
+    other = _unpacked(answer.embedding)
+    return None if own.embedding is None or other is None else _short(float(np.linalg.norm(own.embedding - other)))
+
+
 def _moved(turn: _Turn) -> float:
     """Returns how much probability advice moved: the total variation between own and behaviour distribution."""
     assert turn.decision is not None
@@ -346,4 +354,8 @@ def _moved(turn: _Turn) -> float:
 
 
 def _rounded(values: Floats) -> list[float]:
-    return [float(f"{value:.5g}") for value in values]
+    return [_short(value) for value in values]
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")

@@ -191,6 +191,7 @@ class Rollouts:
                 p, b = own[ids[:place]], drawn[ids[:place]]
                 nats = float(-(p * np.log(np.maximum(p, 1e-300))).sum())
                 span.take(token, float(np.log(b[allowed.index(token)])), nats, allowed, False, weight)
+                self.spent.tokens += 1
             self._seal(span, turn, "action")
             row.stream.turns += 1
         return actions

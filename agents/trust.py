@@ -7,7 +7,7 @@ normal approximation, that this change is for the better.
 
 from __future__ import annotations
 
-__all__ = ["Trust"]
+__all__ = ["CLIP", "Trust"]
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,8 @@ _FADE = 0.998
 """What an observation counts after each later one: some 500 are remembered."""
 _PRIOR = 8.0
 """Imagined observations of mean 0 and variance 1, before any."""
-_CLIP = 10.0
+CLIP = 10.0
+"""What is found of one turn counts no more than this, either way."""
 _MOST = 4.0
 """Standard errors beyond which trust does not move, so that it can come back."""
 
@@ -38,7 +39,7 @@ class Trust:
         """Takes what was found about a peer, see the module; each value is cut off at 10."""
         count, twice, total, squares = self._sums.get(peer, _NOTHING)
         for x in found:
-            x = min(_CLIP, max(-_CLIP, x))
+            x = min(CLIP, max(-CLIP, x))
             count, twice = _FADE * count + 1, _FADE**2 * twice + 1
             total, squares = _FADE * total + x, _FADE * squares + x * x
         self._sums[peer] = (count, twice, total, squares)

@@ -58,9 +58,9 @@ _PANELS = (
 
 
 _ADVICE = (
-    ("trust", "Trust", "in the peer, learnt from outcomes"),
-    ("accepted", "Accepted", "share of answers that the action went along with"),
-    ("usefulness", "Usefulness", "of a step toward the peer, in advantage"),
+    ("trust", "Trust", "in the peer, from outcomes"),
+    ("accepted", "Accepted", "share of answers gone along with"),
+    ("usefulness", "Usefulness", "of a step toward the peer"),
 )
 
 
@@ -164,7 +164,7 @@ def plot_training(metrics: pd.DataFrame, theme: Theme = LIGHT) -> Chart:
 
 
 def plot_advice(advice: pd.DataFrame, theme: Theme = LIGHT) -> Chart:
-    """Draws trust, acceptance and usefulness over the iterations, a line per agent and peer.
+    """Draws trust, acceptance and usefulness over the iterations, a line per teacher and agent.
 
     ``advice`` is the table of `Run.advice`.
     """
@@ -185,7 +185,7 @@ def plot_advice(advice: pd.DataFrame, theme: Theme = LIGHT) -> Chart:
             axes.plot(series.index, series, color=colour, linewidth=0.7, alpha=0.35)
             mean, _, _ = _rolling(series)
             axes.plot(series.index, mean, color=colour, linewidth=1.8)
-            labels.append((float(mean.iloc[-1]), f"{agent} < {peer}", colour))
+            labels.append((float(mean.iloc[-1]), f"{peer} → {agent}", colour))
         if not labels:
             _nothing(axes, theme)
             continue
@@ -262,10 +262,11 @@ def _label_ends(axes: Axes, labels: Sequence[tuple[float, str, str]]) -> None:
     inches = axes.get_figure().get_size_inches()[1] * axes.get_position().height  # type: ignore[union-attr]
     gap = 0.2 * (high - low) / inches
     places = spread([value for value, _, _ in labels], gap)
+    shift = min(0.0, high - max(places, default=high)) or max(0.0, low - min(places, default=low))
     for (_, name, colour), y in zip(labels, places):
         axes.text(
             1.01,
-            y,
+            y + shift,
             name,
             transform=axes.get_yaxis_transform(),
             color=colour,

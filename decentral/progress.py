@@ -198,7 +198,7 @@ class LiveView:
             news = [
                 Text(f"{_clock(at)}  {line}", "dim", overflow="ellipsis", no_wrap=True) for at, line in self.board.news
             ]
-            return Group(self._head(), self._bar(width), self._table(width), *news)
+            return Group(self._head(), self._bar(width), self._table(width), *self._advice(width), *news)
 
     def _head(self) -> Text:
         now, left = self.board.progress, self.board.left()
@@ -250,6 +250,34 @@ class LiveView:
                 *([row.busy] if wide else []),
             )
         return table
+
+    def _advice(self, width: int) -> list[Table]:
+        """Whom the agents asked and trust; nothing where none of them takes advice."""
+        rows = {name: row.metrics for name, row in self.board.rows.items() if "asked" in row.metrics}
+        if not rows:
+            return []
+        colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(self.board.rows)}
+        table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", expand=False)
+        table.add_column("advice", no_wrap=True, overflow="ellipsis", max_width=20 if width >= 100 else 10)
+        for title in ("asked", "advised", "moved"):
+            table.add_column(title, justify="right", no_wrap=True, min_width=6)
+        table.add_column("trust in", no_wrap=True, overflow="ellipsis")
+        for name, figures in rows.items():
+            asked, turns = figures["asked"], figures.get("turns")
+            trust = {key.removeprefix("trust_"): value for key, value in figures.items() if key.startswith("trust_")}
+            parts = [
+                part
+                for peer, value in trust.items()
+                for part in ((peer, colours.get(peer, "")), f" {percent(value)}   ")
+            ]
+            table.add_row(
+                Text(name, f"bold {colours[name]}"),
+                percent(asked / turns if turns else None),
+                percent(figures["advised"] / asked if asked else None),
+                percent(figures["moved"]),
+                Text.assemble(*parts),
+            )
+        return [table]
 
 
 class LogLines:

@@ -192,12 +192,17 @@ def _advice(run: Run) -> Html:
             *(figure(edge[key], "success") for key in ("acceptance", "trust")),
             f"{edge['usefulness']:+.2f}",
         ]
-        for peer, agent, edge in run.advice_graph().edges(data=True)
+        for peer, agent, edge in sorted(run.advice_graph().edges(data=True), key=lambda edge: (edge[1], edge[0]))
     ]
     head = ["agent", "was advised by", "turns", "accepted", "trust in the end", "usefulness"]
     asked = len(advice.drop_duplicates(["agent", "episode", "round"]))
-    told = element("p", f"Asked about {asked:,} turns; {int((advice['peer'] != '').sum()):,} answers were no declines.")
-    return _section("Advice", picture, told, table(head, rows, cls="figures"))
+    heard = int((advice["peer"] != "").sum())
+    told = element("p", f"Agents asked about {asked:,} turns and had {heard:,} answers; others declined or came late.")
+    note = (
+        "Accepted: peer and decision both favoured what was done. Trust: the probability that a step toward the peer "
+        "is for the better. Usefulness: the estimated gain in advantage per such step, mean over the turns."
+    )
+    return _section("Advice", picture, told, table(head, rows, cls="figures"), element("p", note, cls="note"))
 
 
 def _samples(run: Run) -> Html:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 __all__ = ["Run"]
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
@@ -18,6 +19,7 @@ import msgspec
 
 from decentral import journal
 from decentral.agents.mind import Phase
+from decentral.agents.trust import CLIP
 from decentral.checkpoint import Checkpoints
 from decentral.config import Config
 from decentral.errors import ConfigError, RunError, suggest
@@ -35,8 +37,9 @@ if TYPE_CHECKING:
 _PHASE = ["phase", "iteration", "attempt"]
 _EPISODES = [*_PHASE, "episode", "group", "seed", "agent", "success", "return", "turns", "terminated", "truncated"]
 _PHASES = [*_PHASE, "agent", "episodes", "faults", "seconds", "success", "return"]
-_ADVICE = ["agent", "iteration", "attempt", "episode", "round", "peer", "weight", "trust", "value", "action", "own"]
-_ADVICE += ["behaviour", "advised", "accepted", "usefulness", "advantage", "return"]
+_BELIEFS = ["weight", "trust", "distance", "entropy", "value", "own_value", "own", "behaviour", "advised", "usefulness"]
+_ADVICE = ["agent", "iteration", "attempt", "episode", "round", "peer", "action", *_BELIEFS]
+_ADVICE += ["accepted", "advantage", "return"]
 _RESULTS = ["measure", "episodes", "first", "first_low", "first_high", "last", "last_low", "last_high"]
 
 
@@ -162,11 +165,13 @@ class Run:
         """One row per turn that an agent asked about and peer that it heard of it.
 
         Columns: ``agent`` (who asked), ``iteration``, ``attempt``, ``episode``, ``round``, ``peer`` (empty where none
-        answered in time), ``weight`` (of the peer in the decision), ``trust`` (in it, after that iteration), ``value``
-        (the return that the peer expected), ``action`` (what was done), ``own`` (its probability by the agent's own
-        policy), ``behaviour`` (the one it was drawn with), ``advised`` (the one the peer gave it), ``accepted``
-        (whether peer and decision both favoured it), ``usefulness`` (how much the agent's return gains, by this one
-        turn, per step toward the peer: ``advantage * (advised - own) / behaviour``), ``advantage`` and ``return``.
+        answered in time), ``action`` (what was done), ``weight`` (of the peer in the decision), ``trust`` (in it, as
+        it was then), ``distance`` (of its embedding from the agent's own), ``entropy`` (of what it advised, in nats),
+        ``value`` (the return that the peer expected), ``own_value`` (that the agent expected), ``own`` (the action's
+        probability by the agent's own policy), ``behaviour`` (the one it was drawn with), ``advised`` (the one the
+        peer gave it), ``usefulness`` (how much the agent's return gains, by this one turn, per step toward the peer:
+        ``advantage * (advised - own) / behaviour``, cut off at 10; trust is learnt from it), ``accepted`` (whether
+        peer and decision both favoured the action), ``advantage`` and ``return``.
         """
         import pandas as pd
 
@@ -180,6 +185,7 @@ class Run:
                     "agent": name,
                     **{key: line[key] for key in ("iteration", "attempt", "episode", "round")},
                     "action": line["legal"][action],
+                    "own_value": line.get("value"),
                     "own": own[action],
                     "behaviour": drawn[action],
                     "advantage": line["advantage"],
@@ -187,20 +193,21 @@ class Run:
                 }
                 for peer, said in (line["peers"] or {"": {}}).items():
                     advised = said["probabilities"][action] if said else None
-                    told = {key: said.get(key) for key in ("weight", "trust", "value")}
-                    gain = None if advised is None else line["advantage"] * (advised - own[action]) / drawn[action]
+                    told = {key: said.get(key) for key in ("weight", "trust", "distance", "value")}
+                    told["entropy"] = _entropy(said["probabilities"]) if said else None
+                    gain = _gain(line["advantage"], advised, own[action], drawn[action])
                     accepted = advised is not None and advised > own[action] and drawn[action] > own[action]
                     found = {"peer": peer, **told, "advised": advised, "accepted": accepted, "usefulness": gain}
                     rows.append(common | found)
         table = pd.DataFrame(rows, columns=_ADVICE)
         last = table.groupby(["agent", "iteration"])["attempt"].transform("max") if len(table) else table["attempt"]
         table = table[table["attempt"] == last].reset_index(drop=True)
-        return _floats(table, "weight", "trust", "value", "own", "behaviour", "advised", "usefulness")
+        return _floats(table, *_BELIEFS)
 
     def advice_graph(self) -> nx.DiGraph[str]:
         """Who advised whom: an edge (peer, agent) has ``count``, ``acceptance``, ``usefulness`` and ``trust``.
 
-        The first is a number of turns, the next two are means over them, the last is as it was in the end.
+        The first is a number of turns, the next two are means over them, the last is that of the last turn.
         """
         import networkx as nx
 
@@ -389,6 +396,16 @@ def _detail(line: Mapping[str, Any]) -> str:
     """Everything an event says besides its time and name: whom and why as they are, the rest as ``key value``."""
     said = {key: value for key, value in line.items() if key not in ("time", "event")}
     return ", ".join(str(value) if key in ("name", "why") else f"{key} {value}" for key, value in said.items())
+
+
+def _gain(advantage: float, advised: float | None, own: float, behaviour: float) -> float | None:
+    """Returns the usefulness of an answer; None of none."""
+    return None if advised is None else min(CLIP, max(-CLIP, advantage * (advised - own) / behaviour))
+
+
+def _entropy(probabilities: Sequence[float]) -> float:
+    """Returns the entropy of a distribution, in nats."""
+    return -sum(p * math.log(p) for p in probabilities if p > 0)
 
 
 def _floats(table: pd.DataFrame, *columns: str) -> pd.DataFrame:

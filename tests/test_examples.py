@@ -6,12 +6,14 @@ import os
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
+from jupyter_client.manager import KernelManager
 from nbclient import NotebookClient
 
 import decentral
@@ -29,19 +31,23 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["train_builtin.py", "two_models.py"])
-def test_a_script_runs(name: str, tmp_path: Path) -> None:
-    out = run(sys.executable, EXAMPLES / name, tmp_path / "run", "2", cwd=tmp_path)
+def test_a_script_runs(tmp_path: Path) -> None:
+    """With a process per agent."""
+    out = run(sys.executable, EXAMPLES / "two_models.py", tmp_path / "run", "2", cwd=tmp_path)
     assert "success" in out
     assert (tmp_path / "run" / "summary.json").exists()
 
 
-def test_the_environment_of_ones_own_trains(tmp_path: Path) -> None:
-    name = f"{EXAMPLES / 'mirror.py'}:env"
-    out = run(
-        sys.executable, "-m", "decentral", "train", name, "--iterations", "1", "--out", tmp_path / "run", cwd=tmp_path
-    )
-    assert "report:" in out
+def test_agents_of_a_built_in_game_are_trained_shown_and_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process, with few episodes."""
+    few: dict[str, Any] = {"engine": "inline", "groups": 1, "group": 4, "eval_episodes": 4}
+    monkeypatch.setattr(decentral, "train", partial(decentral.train, **few))
+    monkeypatch.setattr(sys, "argv", ["train_builtin.py", str(tmp_path / "run"), "2"])
+    runpy.run_path(str(EXAMPLES / "train_builtin.py"), run_name="__main__")
+    assert "ada, at 1 3, sees nobody and goes" in capsys.readouterr().out
+    assert {"summary.json", "learning.png", "report.html"} <= {file.name for file in (tmp_path / "run").iterdir()}
 
 
 def test_rivals_learn_against_a_script_a_frozen_model_and_each_other(
@@ -87,11 +93,32 @@ def test_the_gallery_shows_every_suite_and_trains_on_one(
     assert "report.html" in training
 
 
-@pytest.mark.parametrize("name", ["study_a_run.ipynb", "why_drafts_are_accepted.ipynb", "your_environment.ipynb"])
-def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
+SHORTER = {
+    "advice.ipynb": {"ITERATIONS = 8": "ITERATIONS = 3", '"groups": 8': '"groups": 3'},
+    "study_a_run.ipynb": {'"iterations": 40': '"iterations": 2', '"eval_episodes": 100': '"eval_episodes": 10'},
+    "why_drafts_are_accepted.ipynb": {", 3000, seed": ", 600, seed", "range(8, 16)": "range(8, 9)"},
+    "your_environment.ipynb": {"iterations=24, eval_episodes=100": "iterations=2, eval_episodes=10"},
+}
+"""Per notebook, what stands in it and what is run in its place."""
+
+
+@pytest.fixture(scope="module")
+def kernel() -> Iterator[KernelManager]:
+    """One for all notebooks, since what they import takes longer than what they do."""
+    manager = KernelManager()
+    yield manager
+    manager.shutdown_kernel(now=True)
+
+
+@pytest.mark.parametrize("name", SHORTER)
+def test_a_notebook_runs(name: str, kernel: KernelManager, tmp_path: Path) -> None:
     notebook = nbformat.read(EXAMPLES / name, as_version=4)
-    for cell in notebook.cells:
-        cell.source = cell.source.replace("iterations=24", "iterations=2")
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    text = "\n".join(cell.source for cell in notebook.cells)
+    for long, short in SHORTER[name].items():
+        assert long in text
+        for cell in notebook.cells:
+            cell.source = cell.source.replace(long, short)
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(f"%reset -f\n%cd -q {tmp_path}"))
+    NotebookClient(notebook, km=kernel, timeout=300).execute()
     outputs = [o for cell in notebook.cells for o in cell.get("outputs", [])]
     assert any("image/png" in o.get("data", {}) for o in outputs)

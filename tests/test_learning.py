@@ -17,15 +17,15 @@ from decentral.journal import read
 def test_two_agents_learn_to_meet(tmp_path: Path) -> None:
     """A learning curve as an invariant: it is a function of the seed, never of the clock.
 
-    Measured: from 20 % to 92 % with seed 0 and from 20 % to 93 % with seed 1, after 18 iterations each; the bounds
+    Measured: from 28 % to 93 % with seed 0 and from 13 % to 93 % with seed 1, after 12 iterations each; the bounds
     leave room for what rounding does on other machines.
     """
     run = decentral.train(
         "meet",
         engine="inline",
-        seed=1,
-        iterations=18,
-        eval_episodes=200,
+        seed=0,
+        iterations=12,
+        eval_episodes=60,
         agent={"lr": 1e-3, "kl": 1e-3},
         out=tmp_path / "run",
     )
@@ -35,7 +35,7 @@ def test_two_agents_learn_to_meet(tmp_path: Path) -> None:
         assert row["last"] > 0.7
     for name in run.agents:
         learnt = run.metrics().set_index("agent").loc[name]
-        assert learnt["updates"].tolist() == list(range(1, 19))
+        assert learnt["updates"].tolist() == list(range(1, 13))
         assert learnt["entropy"].iloc[-1] < learnt["entropy"].iloc[0]
         assert learnt["kl"].iloc[0] == pytest.approx(0, abs=1e-5)
         assert learnt["kl"].iloc[-1] > 0.1

@@ -9,11 +9,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import decentral
 from decentral.commands import app
 from decentral.reference import reference
 
@@ -34,11 +36,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(command: list[str] | str, folder: Path) -> None:
+def run(command: str, folder: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command,
-        shell=isinstance(command, str),
+        shell=True,
         cwd=folder,
         env=os.environ | {"PATH": path},
         capture_output=True,
@@ -51,19 +53,28 @@ def run(command: list[str] | str, folder: Path) -> None:
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("make ")])
 def test_a_command_runs(command: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is the command alone, without a shell's signs, runs in this process, which has imported all it needs."""
+    """What is the command alone, without a shell's signs, runs in this process, which has imported all it needs.
+
+    Trainings play few episodes, and only that of ``meet`` starts a process per agent.
+    """
     program, *words = shlex.split(command)
     if program != "decentral" or set(command) & set("&|>;$"):
         run(command, folder)
         return
+    if words[0] == "train":
+        words += ["--set", "groups=2", "--set", "eval_episodes=8"]
+        words += [] if words[1] == "meet" else ["--engine", "inline"]
     monkeypatch.chdir(folder)
     done = CliRunner().invoke(app, words)
     assert done.exit_code == 0, f"{command}\n{done.output}"
 
 
 @pytest.mark.parametrize("snippet", SNIPPETS)
-def test_a_snippet_runs(snippet: str, folder: Path) -> None:
-    run([sys.executable, "-c", snippet], folder)
+def test_a_snippet_runs(snippet: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, with few episodes."""
+    monkeypatch.setattr(decentral, "train", partial(decentral.train, engine="inline", groups=2, eval_episodes=8))
+    monkeypatch.chdir(folder)
+    exec(compile(snippet, "README.md", "exec"), {"__name__": "__main__"})
 
 
 def test_make_knows_the_two_commands_and_the_demo_is_an_ordinary_training() -> None:

@@ -11,6 +11,11 @@ import pytest
 
 import decentral
 from decentral.agents.advice import Question
+from decentral.agents.advice_config import AdviceConfig
+from decentral.agents.arms import decide
+from decentral.agents.credibility import View
+from decentral.agents.trust import Trust
+from decentral.journal import read
 from decentral.links import MemoryPeers
 from decentral.messages import MAX_PEER, Ask, Decoder, Peer
 from decentral.run import Run
@@ -75,16 +80,42 @@ def test_every_turn_is_recorded_with_the_probability_that_it_was_drawn_with(
     table = run.advice()
     assert set(table["agent"]) == set(run.agents)
     assert set(table["iteration"]) == {0, 1}
+    assert (run.metrics()["tokens_sampled"] > 0).all()
     assert table["behaviour"].between(0, 1).all()
     heard = table[table["peer"] != ""]
     assert len(heard) > 20
     assert (heard["behaviour"] != heard["own"]).any()
     assert heard["trust"].between(0, 1).all()
     again = heard["advantage"] * (heard["advised"] - heard["own"]) / heard["behaviour"]
-    assert np.allclose(again, heard["usefulness"])
+    assert np.allclose(again.clip(-10, 10), heard["usefulness"])
+    assert heard["distance"].between(0, 2.01).all()
+    assert heard["entropy"].between(0, np.log(5)).all()
     graph = run.advice_graph()
     assert {data["count"] for _, _, data in graph.edges(data=True)} <= set(range(1, len(table) + 1))
     assert sum(data["count"] for _, _, data in graph.edges(data=True)) == len(heard)
+
+
+def test_a_decision_can_be_made_again_from_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of embeddings only distances matter, so the student may stand at 0. Trust moves, whatever comes of advice."""
+    update = Trust.update
+    monkeypatch.setattr(Trust, "update", lambda self, peer, found: update(self, peer, [1.0] * len(found)))
+    run = train(tmp_path / "run", groups=1, eval_episodes=1, iterations=3)
+    moved = 0
+    for line in (line for name in run.agents for line in read(run.path / "agents" / name / "advice.jsonl")[0]):
+        said = list(line["peers"].values())
+        if said:
+            student = View(np.array(line["own"]), np.zeros(1, np.float32), line["value"])
+            teachers = [
+                View(np.array(one["probabilities"]), np.array([one["distance"]], np.float32), one["value"])
+                for one in said
+            ]
+            trust = np.array([one["trust"] for one in said])
+            again = decide("ours", student, teachers, trust, AdviceConfig().strength)
+            assert np.allclose(again.behaviour, line["behaviour"], atol=1e-4)
+            assert np.allclose(again.weights, [one["weight"] for one in said], atol=1e-4)
+            moved += bool(np.abs(again.behaviour - student.probabilities).max() > 0.01)
+    assert moved > 10
+    assert run.advice()["trust"].nunique() > 1
 
 
 def test_a_run_with_advice_is_repeated_bit_for_bit(
@@ -135,7 +166,7 @@ def test_advice_may_be_read_instead_and_is_then_part_of_the_context(tmp_path: Pa
 def test_the_plot_and_the_report_tell_of_advice(told: tuple[Run, list[tuple[str, str, bytes]]], tmp_path: Path) -> None:
     run, _ = told
     texts = {text.get_text() for axes in run.plot_advice().axes for text in axes.texts}
-    pairs = {f"{row.agent} < {row.peer}" for row in run.advice().query("peer != ''").itertuples()}
+    pairs = {f"{row.peer} → {row.agent}" for row in run.advice().query("peer != ''").itertuples()}
     assert pairs
     assert pairs <= texts
     assert "<h2>Advice</h2>" in run.report().read_text()

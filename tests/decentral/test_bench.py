@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from decentral.agents.config import AgentConfig
 from decentral.agents.draft import DraftHead
@@ -17,6 +16,7 @@ from decentral.agents.rollout import Rollouts
 from decentral.bench.core import measure
 from decentral.bench.rollouts import _slopes
 from decentral.bench.subject import Subject
+from decentral.commands import app
 from decentral.envs.config import EnvConfig
 
 
@@ -38,11 +38,16 @@ def test_the_range_of_the_median_grows_narrower_than_all_pairs() -> None:
     assert (found["low"], found["high"]) == (4, 12)  # 15 pairs: the 4th and the 12th hold the median with 96.5 %
 
 
+def bench(*words: str) -> list[str]:
+    """Returns the lines that a short benchmark writes."""
+    done = CliRunner().invoke(app, ["bench", *words, "--quick", "--json"])
+    assert done.exit_code == 0, done.output
+    return done.stdout.strip().splitlines()
+
+
 def test_quick_ends_with_one_json_object() -> None:
     pytest.importorskip("pygame")
-    command = [sys.executable, "-m", "decentral", "bench", "core", "--quick", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-    found = json.loads(done.stdout.strip().splitlines()[-1])
+    found = json.loads(bench("core")[-1])
     assert found["aec_ratio"] > 0
     assert [row["batch"] for row in found["decode"]] == [1, 8, 32]
     assert set(found["updates"]) == {"ours", "peer", "ratio"}
@@ -87,12 +92,7 @@ def test_the_slope_is_of_acceptance_over_entropy() -> None:
 
 def test_quick_rollouts_end_with_one_json_object_and_are_not_measured_twice(tmp_path: Path, head: Path) -> None:
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "decentral", "bench", "rollouts", "--quick", "--json"]
-    command += ["--out", str(out), "--pocket-head", str(head)]
-    lines = []
-    for _ in range(2):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
-        lines.append(done.stdout.strip().splitlines())
+    lines = [bench("rollouts", "--out", str(out), "--pocket-head", str(head)) for _ in range(2)]
     first, again = (json.loads(line[-1]) for line in lines)
     assert again["rows"] == first["rows"]
     assert not any(line.endswith("(kept)") for line in lines[0])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decentral.plots import DARK, LIGHT, plot_learning, spread, to_svg
+from decentral.plots import DARK, LIGHT, plot_advice, plot_learning, spread, to_svg
 from decentral.run import Run
 
 RunFolder = Callable[..., Path]
@@ -94,3 +94,15 @@ def test_tables_may_be_empty() -> None:
     episodes = pd.DataFrame(columns=["phase", "iteration", "agent", "success", "return", "counted"])
     episodes["counted"] = episodes["counted"].astype(bool)
     assert plot_learning(pd.DataFrame(columns=columns), episodes).axes
+
+
+def test_labels_stay_within_their_panel() -> None:
+    pairs = [(agent, peer) for agent in ("ada", "bob", "dan") for peer in ("ada", "bob", "dan") if agent != peer]
+    common = {"trust": 1.0, "accepted": True, "usefulness": 1.0}
+    rows = [{"agent": a, "peer": b, "iteration": i, **common} for a, b in pairs for i in range(2)]
+    rows += [{"agent": "ada", "peer": "bob", "iteration": 2, **common, "usefulness": -9.0}]
+    last = plot_advice(pd.DataFrame(rows)).axes[-1]
+    low, high = last.get_ylim()
+    places = {text.get_text(): text.get_position()[1] for text in last.texts if "→" in text.get_text()}
+    assert places.keys() == {f"{peer} → {agent}" for agent, peer in pairs}
+    assert all(low <= y <= high for y in places.values())

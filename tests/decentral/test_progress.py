@@ -77,6 +77,25 @@ def test_the_live_view_fits_and_shows_every_figure(width: int) -> None:
     assert "-0.50" in lines[4]
 
 
+@pytest.mark.parametrize("width", [80, 120])
+def test_advice_is_shown_where_agents_take_it_and_nowhere_else(width: int) -> None:
+    figures = {
+        "turns": 400.0,
+        "asked": 200.0,
+        "advised": 150.0,
+        "moved": 0.125,
+        "trust_bob": 0.634,
+        "trust_cleo": 0.071,
+    }
+    plain = frame(live(run_of(6)), width)
+    lines = frame(live([*run_of(6), Status("ada", updates=6, busy="updating", metrics=METRICS | figures)]), width)
+    at = next(i for i, line in enumerate(lines) if line.startswith("advice"))
+    assert lines[at].split() == ["advice", "asked", "advised", "moved", "trust", "in"]
+    assert lines[at + 1].split() == ["ada", "50", "%", "75", "%", "12", "%", "bob", "63", "%", "cleo", "7", "%"]
+    assert lines[:at] + lines[at + 2 :] == plain
+    assert max(map(len, lines)) <= width
+
+
 def test_the_work_done_grows_with_the_episodes_of_the_open_iteration() -> None:
     evaluated = [progress(0, 96, "eval"), closed("eval", 0, 0.2)]
     assert live(evaluated).board.done() == 0.0
