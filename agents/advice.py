@@ -44,7 +44,7 @@ from decentral.errors import AdviceError, short
 EMBEDDING = 32
 """Numbers of a consensus embedding."""
 MOST_RATIONALE = 200
-"""Characters of a rationale."""
+"""Bytes (UTF-8) of a rationale."""
 MOST_CONTEXT = 600
 """Bytes (UTF-8) of a question's context, kinds and texts."""
 MOST_PAIR = 1000
@@ -122,8 +122,9 @@ def check_answer(question: Question, answer: Answer) -> None:
     _check_embedding(answer.embedding)
     if answer.round < -1:
         raise AdviceError(f"an answer's embedding is of round {answer.round}; send -1 for none")
-    if len(answer.rationale) > MOST_RATIONALE:
-        raise AdviceError(f"a rationale has {len(answer.rationale):,} characters; send at most {MOST_RATIONALE}")
+    size = _bytes(answer.rationale)
+    if size > MOST_RATIONALE:
+        raise AdviceError(f"a rationale has {size:,} bytes; send at most {MOST_RATIONALE}")
 
 
 def _check_probabilities(data: bytes, actions: int) -> None:
@@ -200,7 +201,7 @@ def question_bytes(question: Question) -> int:
 
 def answer_bytes(actions: int) -> int:
     """Returns the most that an answer about so many actions takes within a frame."""
-    return _ANSWER + 2 * actions + 4 * MOST_RATIONALE
+    return _ANSWER + 2 * actions + MOST_RATIONALE
 
 
 def pair_bytes(question: Question) -> int:
@@ -210,7 +211,7 @@ def pair_bytes(question: Question) -> int:
 
 def context_room(question: Question) -> int:
     """Returns how many bytes of context bring a question that has none yet to `MOST_PAIR`; may be negative."""
-    return MOST_PAIR - (pair_bytes(question) - 4 * MOST_RATIONALE)
+    return MOST_PAIR - (pair_bytes(question) - MOST_RATIONALE)
 
 
 def clean(text: str, most: int = MOST_RATIONALE) -> str:

@@ -171,7 +171,10 @@ class Rollouts:
             return self._look(rows, [turn.legal for turn in turns])
 
     def say(self, episodes: Sequence[int], turns: Sequence[Turn]) -> list[str]:
-        """Ends free turns that were read as if there had been no candidates, just as ``play`` does."""
+        """Ends free turns that were read, just as ``play`` does, as if there had been no candidates.
+
+        With drafts the same text may not come: they can start a token earlier. Its distribution is the same.
+        """
         rows = [self._rows[episode] for episode in episodes]
         spans = [Span(row, self._free_rule(turn.free)) for row, turn in zip(rows, turns)]
         with torch.inference_mode():

@@ -72,7 +72,8 @@ class Span:
         while chunk.choices and chunk.choices[-1].at >= kept:
             chunk.choices.pop()
         row.position -= len(self.ids)
-        row.cached, row.headed = min(row.cached, kept - 1), min(row.headed, kept - 1)
+        row.cached = min(row.cached, kept - 1)
+        row.headed = min(row.headed, kept - 2)  # what a head read last, it read with a token that is gone
 
     def run_forced(self) -> bool:
         """Takes tokens that have no alternative; returns whether a choice is left to make."""

@@ -90,7 +90,8 @@ def test_an_unfit_question_is_refused_in_one_short_sentence(change: dict[str, An
         ({"embedding": INF}, "norm inf"),
         ({"embedding": np.full(32, 60000, dtype="<f2").tobytes()}, "norm 3"),
         ({"round": -2}, "round -2"),
-        ({"rationale": "x" * 10**6}, "1,000,000 characters"),
+        ({"rationale": "é" * 101}, "202 bytes"),
+        ({"rationale": "x" * 10**6}, "1,000,000 bytes"),
     ],
 )
 def test_an_unfit_answer_is_refused_in_one_short_sentence(change: dict[str, Any], why: str) -> None:
@@ -179,7 +180,7 @@ def test_the_newest_segment_is_told_even_where_actions_leave_no_room() -> None:
 
 def test_a_pair_never_takes_more_than_was_reckoned() -> None:
     huge = msgspec.structs.replace(QUESTION, episode=2**63, round=2**63)
-    answer = Answer(halves(0.5, 0.5), -1e5, ONES, 2**63 - 1, "\U0001f6aa" * MOST_RATIONALE)
+    answer = Answer(halves(0.5, 0.5), -1e5, ONES, 2**63 - 1, "\U0001f6aa" * (MOST_RATIONALE // 4))
     check_answer(huge, answer)
     frames = [encode(Ask(2**64 - 1, 2**63, (huge,)), MAX_PEER), encode(Advice(2**64 - 1, 2**63, (answer,)), MAX_PEER)]
     assert pair_bytes(huge) - 20 < sum(map(len, frames)) <= pair_bytes(huge)

@@ -57,7 +57,7 @@ def test_a_free_turn_that_was_read_and_said_is_as_one_that_was_played_in_any_bat
     policy: Policy, reasoning: int
 ) -> None:
     played, said, single = (engine(policy, reasoning) for _ in range(3))
-    for round_ in range(4):
+    for round_ in range(3):
         turns = [turn(episode, round_) for episode in range(4)]
         texts = played.play(range(4), turns)
         outlooks = said.read([3, 1, 0, 2], [turns[e] for e in (3, 1, 0, 2)])
@@ -78,7 +78,7 @@ def test_a_free_turn_that_was_read_and_said_is_as_one_that_was_played_in_any_bat
         assert [chunk.ids for chunk in a.chunks] == [chunk.ids for chunk in b.chunks]
         free = [(c.at, c.logp) for c in a.chunks[-1].choices if c.allowed is None]
         assert np.allclose(free, [(c.at, c.logp) for c in b.chunks[-1].choices if c.allowed is None], atol=1e-4)
-        assert a.turns == b.turns == 4
+        assert a.turns == b.turns == 3
 
 
 def test_what_is_drawn_among_candidates_is_trained_on_as_it_was_drawn(policy: Policy) -> None:

@@ -108,7 +108,7 @@ def test_injecting_turns_its_preference_around_and_gives_orders() -> None:
     orders = message.answers[0].rationale
     assert "<|im_start|>system" in orders
     assert "\n" in orders
-    assert len(orders) <= MOST_RATIONALE  # it gets through the checks, and is study for what comes after them
+    assert len(orders.encode()) <= MOST_RATIONALE  # it gets through the checks, and is study for what comes after them
     assert "\n" not in clean(orders)
 
 
