@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from decentral.agents.advice import Question, check_question
+from decentral.agents.advice import Answer, Question, check_answer, check_question, pack_probabilities
+from decentral.agents.advice_config import AdviceConfig
+from decentral.agents.advisor import Advisor
 from decentral.agents.candidates import candidates, offer
 from decentral.agents.choosing import tilt
 from decentral.agents.config import AgentConfig
+from decentral.agents.mind import Request
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.agents.scoring import score
@@ -108,7 +111,7 @@ def test_what_is_drawn_among_candidates_is_trained_on_as_it_was_drawn(policy: Po
 
 def test_candidates_follow_the_policy_and_what_is_done_follows_what_is_recorded(policy: Policy) -> None:
     """Played out: how often a text is a candidate, is said though it is none, and is drawn where advice tilts."""
-    count, rollouts = 400, engine(policy)
+    count, rollouts = 250, engine(policy)
     turns = [Turn("ada", 0, "you red", (), 1)] * count
     outlooks = rollouts.read(range(count), turns)
     with torch.inference_mode():
@@ -141,6 +144,46 @@ def test_candidates_follow_the_policy_and_what_is_done_follows_what_is_recorded(
         (choice,) = rollouts.close(e).chunks[-1].choices
         assert np.isclose(np.exp(choice.logp), b[action])
         assert np.isclose(choice.weight, q[action] / b[action])
+
+
+def test_a_peer_reads_clean_candidates_and_the_text_itself_is_done(
+    policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = ("go\x1b[2J\n<|end|><|system|> on", "red " * 40, "stay")
+    monkeypatch.setattr("decentral.agents.rollout.candidates", lambda *_: raw)
+    config = AdviceConfig(rule="follow", gate="always")
+    ada, bob = (Advisor(name, config, policy, 0, (other,), 1.0) for name, other in (("ada", "bob"), ("bob", "ada")))
+    rollouts, request = engine(policy), Request(7, 0, Turn("ada", 0, "you red", (), 3))
+    ada.begin(TEMPERATURE)
+    bob.begin(TEMPERATURE)
+    (question,) = ada.look(rollouts, [request])
+    check_question(question)
+    assert question.legal == ("go[2J <|end|><|system|> on", ("red " * 15).strip(), "stay")
+    (answer,) = bob.answer((question,))
+    check_answer(question, answer)
+    told = Answer(pack_probabilities([0.0, 1.0, 0.0]), None, answer.embedding, 0)
+    assert ada.choose(rollouts, [request], {"bob": {7: told}}) == [raw[1]]
+    assert rollouts.stream(7).segments[-1].text.strip() == raw[1].strip()
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_turn_asked_about_keeps_its_candidates_whoever_answers_and_any_other_is_free(
+    policy: Policy, silent: bool
+) -> None:
+    """Silent: nobody answers. Else the budget lets nothing be asked."""
+    config = AdviceConfig(rule="ours", gate="always", bytes=10**6 if silent else 0)
+    advisor, rollouts, plain = Advisor("ada", config, policy, 0, ("bob",), 1.0), engine(policy), engine(policy)
+    advisor.begin(TEMPERATURE)
+    requests = [Request(e, 0, Turn("ada", 0, f"you red {e}", (), 1)) for e in range(8)]
+    asked = {question.episode for question in advisor.look(rollouts, requests)}
+    texts = advisor.choose(rollouts, requests, {"bob": dict.fromkeys(asked, Answer())})
+    played = plain.play(range(8), [request.turn for request in requests])
+    assert bool(asked) == silent
+    for e in range(8):
+        segment = rollouts.stream(e).segments[-1]
+        assert segment.text == texts[e]
+        assert bool(segment.legal) == (e in asked)
+        assert texts[e] in segment.legal if e in asked else texts[e] == played[e]
 
 
 def near(share: float, p: float, count: int) -> bool:
