@@ -8,24 +8,31 @@ from __future__ import annotations
 
 __all__ = [
     "EMBEDDING",
+    "FRAME",
     "MOST_CONTEXT",
     "MOST_LEGAL",
     "MOST_OFFER",
+    "MOST_PAIR",
     "MOST_RATIONALE",
     "Answer",
     "Question",
     "Said",
+    "answer_bytes",
     "check_answer",
     "check_question",
     "clean",
     "clip_context",
+    "context_room",
     "pack_embedding",
+    "pack_probabilities",
+    "pair_bytes",
+    "question_bytes",
     "unpack_embedding",
+    "unpack_probabilities",
 ]
 
 import unicodedata
 from collections.abc import Sequence
-from math import fsum, isfinite
 from typing import Literal
 
 import msgspec
@@ -37,17 +44,23 @@ from decentral.errors import AdviceError, short
 EMBEDDING = 32
 """Numbers of a consensus embedding."""
 MOST_RATIONALE = 200
-"""Characters of a rationale."""
+"""Bytes (UTF-8) of a rationale."""
 MOST_CONTEXT = 600
-"""Bytes (UTF-8) of a question's context, kinds and texts: with the rest, an ask and its answer stay below 1 KB."""
+"""Bytes (UTF-8) of a question's context, kinds and texts."""
+MOST_PAIR = 1000
+"""Bytes that a question and its answer without a rationale take, alone in their frames, if the asker can help it."""
+FRAME = 64
+"""Bytes that a frame has beside its questions or answers, at most."""
 MOST_LEGAL = 256
 """Actions of a question."""
 MOST_OFFER = 8192
 """Bytes (UTF-8) of all actions of a question, so that any question fits into a frame."""
 _MOST_NORM = 100.0
 _MOST_VALUE = 1e6
-_SLACK = 1e-2
-"""How far from 1 probabilities may sum."""
+_SLACK = 1e-3
+"""How far from 1 probabilities may sum: float16 rounds each by at most a part in 2,048."""
+_ANSWER = 91
+"""Bytes of an answer without probabilities and rationale, at most."""
 
 Said = tuple[Literal["observation", "action", "feedback"], str]
 """A segment of the asker's episode: its kind and its text."""
@@ -68,8 +81,8 @@ class Question(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True)
 class Answer(msgspec.Struct, frozen=True, array_like=True):
     """What a teacher would do in the asker's place. ``Answer()`` is a decline."""
 
-    probabilities: tuple[float, ...] = ()
-    """Over the question's actions, in their order; empty: declined."""
+    probabilities: bytes = b""
+    """Over the question's actions, in their order, see `pack_probabilities`; empty: declined."""
     value: float | None = None
     """The return that the teacher expects from there, if it says so."""
     embedding: bytes = b""
@@ -109,17 +122,21 @@ def check_answer(question: Question, answer: Answer) -> None:
     _check_embedding(answer.embedding)
     if answer.round < -1:
         raise AdviceError(f"an answer's embedding is of round {answer.round}; send -1 for none")
-    if len(answer.rationale) > MOST_RATIONALE:
-        raise AdviceError(f"a rationale has {len(answer.rationale):,} characters; send at most {MOST_RATIONALE}")
+    size = _bytes(answer.rationale)
+    if size > MOST_RATIONALE:
+        raise AdviceError(f"a rationale has {size:,} bytes; send at most {MOST_RATIONALE}")
 
 
-def _check_probabilities(probabilities: tuple[float, ...], actions: int) -> None:
-    if len(probabilities) != actions:
-        raise AdviceError(f"an answer has {len(probabilities)} probabilities for {actions} actions; send one for each")
-    if not all(isfinite(p) and p >= 0 for p in probabilities):
-        raise AdviceError(f"an answer has the probabilities {short(probabilities)}; all must be finite and at least 0")
-    if abs(fsum(probabilities) - 1) > _SLACK:
-        raise AdviceError(f"an answer's probabilities sum to {fsum(probabilities):g}; normalise them to 1")
+def _check_probabilities(data: bytes, actions: int) -> None:
+    if len(data) != 2 * actions:
+        raise AdviceError(f"an answer has {len(data):,} bytes of probabilities for {actions} actions; send 2 for each")
+    numbers = np.frombuffer(data, dtype="<f2").astype(np.float64)
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
+        raise AdviceError(
+            f"an answer has the probabilities {short(tuple(numbers.tolist()))}; all must be finite and at least 0"
+        )
+    if abs(numbers.sum() - 1) > _SLACK:
+        raise AdviceError(f"an answer's probabilities sum to {numbers.sum():g}; normalise them to 1")
 
 
 def _check_embedding(data: bytes) -> None:
@@ -157,6 +174,46 @@ def unpack_embedding(data: bytes) -> npt.NDArray[np.float32]:
     return np.frombuffer(data, dtype="<f2").astype(np.float32)
 
 
+def pack_probabilities(probabilities: npt.ArrayLike) -> bytes:
+    """Returns (A,) probabilities as float16, little-endian; what is below 3e-8 becomes 0.
+
+    Raises AdviceError if they are none that `check_answer` takes.
+    """
+    data = np.asarray(probabilities, dtype=np.float64).astype("<f2").tobytes()
+    _check_probabilities(data, len(data) // 2)
+    return data
+
+
+def unpack_probabilities(data: bytes) -> npt.NDArray[np.float64]:
+    """Returns the (A,) probabilities that `check_answer` let pass, normalised: what a receiver reckons with.
+
+    >>> unpack_probabilities(pack_probabilities([0.25, 0.75])).tolist()
+    [0.25, 0.75]
+    """
+    numbers = np.frombuffer(data, dtype="<f2").astype(np.float64)
+    return np.asarray(numbers / numbers.sum())
+
+
+def question_bytes(question: Question) -> int:
+    """Returns what a question takes within a frame."""
+    return len(msgspec.msgpack.encode(question))
+
+
+def answer_bytes(actions: int) -> int:
+    """Returns the most that an answer about so many actions takes within a frame."""
+    return _ANSWER + 2 * actions + MOST_RATIONALE
+
+
+def pair_bytes(question: Question) -> int:
+    """Returns the most that a question and its answer take, frames and all."""
+    return 2 * FRAME + question_bytes(question) + answer_bytes(len(question.legal))
+
+
+def context_room(question: Question) -> int:
+    """Returns how many bytes of context bring a question that has none yet to `MOST_PAIR`; may be negative."""
+    return MOST_PAIR - (pair_bytes(question) - MOST_RATIONALE)
+
+
 def clean(text: str, most: int = MOST_RATIONALE) -> str:
     """Returns a peer's text as one line of at most ``most`` characters, without control and invisible characters.
 
@@ -170,15 +227,18 @@ def clean(text: str, most: int = MOST_RATIONALE) -> str:
 
 
 def clip_context(segments: Sequence[Said], most_bytes: int = MOST_CONTEXT) -> tuple[Said, ...]:
-    """Returns the newest segments that fit into ``most_bytes``, newest last; those without text are left out.
+    """Returns the newest segments that take at most ``most_bytes`` on the wire, newest last.
+
+    Those without text are left out. The newest may take up to `MOST_CONTEXT`: without it there is nothing to answer.
 
     >>> clip_context([("observation", "a wall"), ("action", "wait"), ("observation", "a door")], 40)
     (('action', 'wait'), ('observation', 'a door'))
     """
     kept: list[Said] = []
-    for kind, text in reversed([said for said in segments if said[1]]):
-        most_bytes -= len((kind + text).encode())
-        if most_bytes < 0:
+    size = 0
+    for said in reversed([said for said in segments if said[1]]):
+        size += len(msgspec.msgpack.encode(said))
+        if size > (min(most_bytes, MOST_CONTEXT) if kept else MOST_CONTEXT):
             break
-        kept.append((kind, text))
+        kept.append(said)
     return tuple(reversed(kept))

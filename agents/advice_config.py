@@ -47,9 +47,15 @@ class AdviceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             description="rule `ours`: nats by which fully trusted advice tilts the choice, per unit of probability",
         ),
     ] = 4.0
-    asks: Annotated[
-        int, Meta(ge=0, description="most turns of an iteration that peers are asked about; bounds the bytes")
-    ] = 4096
+    bytes: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="most bytes of a training episode that the agent's questions and their answers take, all peers "
+            "together; a question is not asked if it, with the longest answers, might exceed it (a question and "
+            "answer of a built-in game take 300 to 1,000 bytes for each peer)",
+        ),
+    ] = 1_000_000
     answers: Annotated[int, Meta(ge=0, description="most turns of one peer, per iteration, that are answered")] = 8192
     consensus: Annotated[Literal["infonce", "dino"], Meta(description="loss of the agent's own consensus model")] = (
         "infonce"

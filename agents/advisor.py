@@ -15,14 +15,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from decentral.agents.advice import Answer, Question, clean, clip_context, pack_embedding, unpack_embedding
+from decentral.agents.advice import (
+    Answer,
+    Question,
+    answer_bytes,
+    clean,
+    clip_context,
+    context_room,
+    pack_embedding,
+    pack_probabilities,
+    pair_bytes,
+    unpack_embedding,
+    unpack_probabilities,
+)
 from decentral.agents.advice_config import AdviceConfig
 from decentral.agents.arms import Decision, decide
 from decentral.agents.asking import Budget, Gate
+from decentral.agents.candidates import offer
 from decentral.agents.consensus import Consensus
 from decentral.agents.credibility import View, preference
 from decentral.agents.credit import Plays, to_go
@@ -32,6 +46,7 @@ from decentral.agents.policy import Policy
 from decentral.agents.rollout import Context, Outlook, Rollouts
 from decentral.agents.trust import Trust
 from decentral.agents.value import ValueHead
+from decentral.envs.turn import Turn
 from decentral.errors import ModelError
 
 Floats = NDArray[np.float64]
@@ -47,7 +62,7 @@ _CERTAIN = 0.95
 
 @dataclass
 class _Turn:
-    """One of the agent's turns on legal actions: what it made of it, what it was told, and what it did."""
+    """One of the agent's turns: what it made of it, what it was told, and what it did."""
 
     request: Request
     number: int
@@ -60,6 +75,27 @@ class _Turn:
     answers: dict[str, Answer] = field(default_factory=dict)
     decision: Decision | None = None
     action: int = -1
+
+    @property
+    def turn(self) -> Turn:
+        """The turn with its actions: a free one, once it is asked about, offers its candidates."""
+        return msgspec.structs.replace(self.request.turn, legal=self.outlook.legal, free=0)
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The actions as a peer reads them."""
+        legal = self.outlook.legal
+        return legal if self.request.turn.legal else tuple(map(offer, legal))
+
+    @property
+    def free(self) -> bool:
+        """Whether it is played as free text: a free turn that is not asked about.
+
+        One that is asked about has its candidates as its legal actions, whoever answers: whether a peer does depends on
+        them, so that to go back to free text would bias the probability that is recorded. For the same reason the text
+        of a turn that is not asked about is drawn anew, and is none of the candidates by which the gate was set.
+        """
+        return not (self.request.turn.legal or self.asked)
 
     @property
     def moment(self) -> Moment:
@@ -83,7 +119,7 @@ class Advisor:
         self._consensus = Consensus(width, word, config.consensus)
         self._value = ValueHead(width, word)
         self._gate = Gate(config.gate, quantile=config.quantile)
-        self._budget = Budget(config.asks)
+        self._budget = Budget(config.bytes)
         self._tutor = Rollouts(policy, seed, name_word(name))
         self.system = ""
         """What the agent was told before its first turn; it reads a peer's context after it."""
@@ -111,9 +147,10 @@ class Advisor:
     # -- asking ---------------------------------------------------------------------------------------------------
 
     def look(self, rollouts: Rollouts, requests: Sequence[Request]) -> tuple[Question, ...]:
-        """Reads turns on legal actions and returns questions about those that the gate lets pass.
+        """Reads turns and returns questions about those that the gate lets pass, as far as the budget goes.
 
-        Every one of these turns is to be ended by ``choose``.
+        The entropy of a free turn is that of the policy among its candidates. Every one of these turns is to be ended
+        by ``choose``.
         """
         outlooks = rollouts.read([request.episode for request in requests], [request.turn for request in requests])
         views, targets = self._views(outlooks)
@@ -121,32 +158,36 @@ class Advisor:
             stream = rollouts.stream(request.episode)
             self._latest[request.episode] = (request.turn.round, target)
             self.open[request.episode] = _Turn(request, stream.turns if stream else 0, outlook, view, target)
-        chosen = self._chosen([self.open[r.episode] for r in requests if len(r.turn.legal) > 1])
-        questions = [self._question(rollouts, turn) for turn in chosen]
-        return tuple(question for question in questions if question.context)  # none: what is seen is too long to tell
+        chosen = self._chosen([self.open[r.episode] for r in requests if len(self.open[r.episode].outlook.legal) > 1])
+        questions = []
+        for turn in chosen:
+            question = self._question(rollouts, turn)
+            # without a context, what is seen is too long to tell
+            if question.context and self._budget.take(question.episode, len(self.teachers) * pair_bytes(question)):
+                turn.asked = True
+                questions.append(question)
+        return tuple(questions)
 
     def _chosen(self, turns: Sequence[_Turn]) -> list[_Turn]:
-        """Returns the turns that the gate lets pass, as far as the budget goes."""
+        """Returns the turns that the gate lets pass."""
         if not turns:
             return []
         draws = uniform(*self._key, [turn.moment[0] for turn in turns], [turn.moment[1] for turn in turns])
         observations = [turn.request.turn.observation for turn in turns]
-        wanted = np.flatnonzero(self._gate.choose(np.array([t.own.entropy for t in turns]), observations, draws))
-        chosen = [turns[row] for row in wanted[: self._budget.take(len(wanted))]]
-        for turn in chosen:
-            turn.asked = True
-        return chosen
+        passed = self._gate.choose(np.array([turn.own.entropy for turn in turns]), observations, draws)
+        return [turn for turn, passes in zip(turns, passed) if passes]
 
     def _question(self, rollouts: Rollouts, turn: _Turn) -> Question:
         stream = rollouts.stream(turn.request.episode)
         segments = stream.segments if stream else []
         told = [(s.kind, s.text) for s in segments if s.kind in ("observation", "action", "feedback")]
-        return Question(*turn.moment, clip_context(told), turn.request.turn.legal, turn.target)
+        bare = Question(*turn.moment, (), turn.offered, turn.target)
+        return msgspec.structs.replace(bare, context=clip_context(told, context_room(bare)))
 
     def choose(
         self, rollouts: Rollouts, requests: Sequence[Request], answers: Mapping[str, Mapping[int, Answer]]
     ) -> list[str]:
-        """Draws the actions of turns that were looked at.
+        """Draws the actions of turns that were looked at, and returns their texts.
 
         Args:
             rollouts: that read them.
@@ -161,34 +202,48 @@ class Advisor:
             for answer in turn.answers.values():
                 if answer.embedding and answer.round == turn.request.turn.round:
                     self._heard.append((turn.moment, answer.embedding))
+            self._refund(turn)
             turn.answers = {peer: answer for peer, answer in turn.answers.items() if answer.probabilities}
         advised = [turn for turn in turns if turn.answers]
         if self._config.mode == "context":
             self._hear(rollouts, advised)
         for turn in advised:
             turn.decision = self._decide(turn)
+        self._turns += turns
+        texts = self._settle(rollouts, [turn for turn in turns if not turn.free])
+        free = [turn.request for turn in turns if turn.free]
+        episodes = [request.episode for request in free]
+        texts |= dict(zip(episodes, rollouts.say(episodes, [request.turn for request in free])))
+        return [texts[request.episode] for request in requests]
+
+    def _refund(self, turn: _Turn) -> None:
+        """Returns to the budget what answers did not take; a late one is not known yet, and may still take it all."""
+        for answer in turn.answers.values():
+            if answer != Answer():
+                spare = answer_bytes(len(turn.outlook.legal)) - len(msgspec.msgpack.encode(answer))
+                self._budget.give_back(turn.request.episode, spare)
+
+    def _settle(self, rollouts: Rollouts, turns: Sequence[_Turn]) -> dict[int, str]:
+        """Draws among legal actions; returns their texts by episode."""
         own = [turn.outlook.probabilities for turn in turns]
         drawn = [turn.decision.behaviour if turn.decision else p for turn, p in zip(turns, own)]
-        actions = rollouts.settle([t.request.episode for t in turns], [t.request.turn for t in turns], own, drawn)
+        actions = rollouts.settle([turn.request.episode for turn in turns], [t.turn for t in turns], own, drawn)
         for turn, action in zip(turns, actions):
             turn.action = action
-        self._turns += turns
-        return [turn.request.turn.legal[turn.action] for turn in turns]
+        return {turn.request.episode: turn.outlook.legal[turn.action] for turn in turns}
 
     def _hear(self, rollouts: Rollouts, turns: Sequence[_Turn]) -> None:
         """Lets the agent read what its peers would do; what it makes of that is then its own outlook."""
         if not turns:
             return
         texts = ["; ".join(_told(turn, peer) for peer in turn.answers) for turn in turns]
-        requests = [turn.request for turn in turns]
-        for turn, outlook in zip(
-            turns, rollouts.hear([r.episode for r in requests], [r.turn for r in requests], texts), strict=True
-        ):
+        outlooks = rollouts.hear([turn.request.episode for turn in turns], [turn.turn for turn in turns], texts)
+        for turn, outlook in zip(turns, outlooks, strict=True):
             turn.outlook = outlook
 
     def _decide(self, turn: _Turn) -> Decision:
         teachers = [
-            View(_whole(answer.probabilities), _unpacked(answer.embedding), answer.value)
+            View(unpack_probabilities(answer.probabilities), _unpacked(answer.embedding), answer.value)
             for answer in turn.answers.values()
         ]
         trust = self.trust.of(list(turn.answers))
@@ -204,15 +259,17 @@ class Advisor:
         system: Context = [("system", self.system)] if self.system else []
         contexts: list[Context] = [[*system, *question.context] for question in questions]
         outlooks = self._tutor.consult(contexts, [question.legal for question in questions])
-        views, _ = self._views(outlooks)
+        views = iter(self._views([outlook for outlook in outlooks if outlook])[0])
         found = []
-        for question, view in zip(questions, views):
+        for question, outlook in zip(questions, outlooks):
             if question.embedding:
                 self._heard.append(((question.episode, question.round), question.embedding))
             round_, embedding = self._latest.get(question.episode, (-1, b""))
-            knows = view.entropy <= _CERTAIN * math.log(len(question.legal))
+            view = next(views) if outlook else None
+            knows = view is not None and view.entropy <= _CERTAIN * math.log(len(question.legal))
             self._unsure += not knows
-            found.append(Answer(tuple(view.probabilities.tolist()) if knows else (), view.value, embedding, round_))
+            said = pack_probabilities(view.probabilities) if view and knows else b""
+            found.append(Answer(said, view.value if view else None, embedding, round_))
         return tuple(found)
 
     def _views(self, outlooks: Sequence[Outlook]) -> tuple[list[View], list[bytes]]:
@@ -251,7 +308,7 @@ class Advisor:
             if turn.decision:
                 own = turn.own.probabilities[turn.action]
                 for peer, answer in turn.answers.items():
-                    gap = float(_whole(answer.probabilities)[turn.action]) - own
+                    gap = float(unpack_probabilities(answer.probabilities)[turn.action]) - own
                     evidence.setdefault(peer, []).append(credit * gap / turn.decision.behaviour[turn.action])
             if turn.asked:
                 records.append(self._record(turn, credit, float(plays.returns[e])))
@@ -281,7 +338,7 @@ class Advisor:
         return {
             "episode": turn.request.episode,
             "round": turn.request.turn.round,
-            "legal": list(turn.request.turn.legal),
+            "legal": list(turn.outlook.legal),
             "action": turn.action,
             "own": _rounded(turn.own.probabilities),
             "value": turn.own.value,
@@ -289,7 +346,7 @@ class Advisor:
             "score": _rounded(decision.favour) if decision else [],
             "peers": {
                 peer: {
-                    "probabilities": _rounded(np.array(answer.probabilities)),
+                    "probabilities": _rounded(unpack_probabilities(answer.probabilities)),
                     "distance": _distance(turn.own, answer),
                     "weight": _short(float(weight)),
                     "trust": _short(float(self.trust.of([peer])[0])),
@@ -326,15 +383,11 @@ class Advisor:
 def _told(turn: _Turn, peer: str) -> str:
     """Returns such as ``bob north 80 "it is locked"``: a peer, its likeliest action, its percentage, and why."""
     answer = turn.answers[peer]
-    best = int(np.argmax(answer.probabilities))
-    line = f"{peer} {turn.request.turn.legal[best]} {100 * answer.probabilities[best]:.0f}"
+    probabilities = unpack_probabilities(answer.probabilities)
+    best = int(probabilities.argmax())
+    line = f"{peer} {turn.offered[best]} {100 * probabilities[best]:.0f}"
     said = clean(answer.rationale).replace('"', "'")
     return f'{line} "{said}"' if said else line
-
-
-def _whole(probabilities: Sequence[float]) -> Floats:
-    """Returns what adds up to nearly 1 as what does."""
-    return np.array(probabilities) / sum(probabilities)
 
 
 def _unpacked(embedding: bytes) -> NDArray[np.float32] | None:

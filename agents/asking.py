@@ -1,4 +1,4 @@
-"""Which turns an agent asks about: a gate, which may learn from what it has seen, and a budget."""
+"""Which turns an agent asks about: a gate, which may learn from what it has seen, and a budget of bytes."""
 
 from __future__ import annotations
 
@@ -72,17 +72,28 @@ def _coarse(number: re.Match[str]) -> str:
 
 
 class Budget:
-    """How many turns may still be asked about in this phase."""
+    """How many bytes may still pass because of an agent's questions, in each episode for itself.
+
+    So neither how episodes are batched nor what another one spent decides what is asked in one.
+    """
 
     def __init__(self, most: int) -> None:
-        self._most = self._left = most
+        """``most``: bytes of an episode."""
+        self._most = most
+        self._spent: dict[int, int] = {}
 
     def renew(self) -> None:
         """Starts anew."""
-        self._left = self._most
+        self._spent.clear()
 
-    def take(self, count: int) -> int:
-        """Takes up to ``count`` and returns how many there were."""
-        taken = min(count, self._left)
-        self._left -= taken
-        return taken
+    def take(self, episode: int, count: int) -> bool:
+        """Sets bytes of an episode aside; returns whether that many were left, else none are taken."""
+        spent = self._spent.get(episode, 0) + count
+        if spent > self._most:
+            return False
+        self._spent[episode] = spent
+        return True
+
+    def give_back(self, episode: int, count: int) -> None:
+        """Returns bytes that were set aside and not needed."""
+        self._spent[episode] -= count

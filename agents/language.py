@@ -79,7 +79,7 @@ class LanguageAgent:
         if self._advisor is None or not self._advisor.asks or self._phase.kind != "train":
             return {}
         started = time.perf_counter()
-        mine = [r for r in requests if r.turn.legal and self._engine(r.group) is self.rollouts]
+        mine = [r for r in requests if self._engine(r.group) is self.rollouts]
         questions = self._advisor.look(self.rollouts, mine) if mine else ()
         self._asked = [question.episode for question in questions]
         self._tally.seconds += time.perf_counter() - started

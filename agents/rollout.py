@@ -21,22 +21,27 @@ from torch import Tensor
 
 from decentral.agents.bands import bands
 from decentral.agents.cache import HIDDEN, RowCache, causal, closing, side_by_side
+from decentral.agents.candidates import DRAWS, candidates
 from decentral.agents.distribution import entropy, pick, probabilities, restricted
 from decentral.agents.drafter import Drafter
-from decentral.agents.draws import fold, uniform
+from decentral.agents.draws import fold, name_word, uniform
 from decentral.agents.format import Kind
 from decentral.agents.policy import Policy
 from decentral.agents.row import Row, Span
 from decentral.agents.rules import FreeRule, LegalRule, Rule
 from decentral.agents.stream import Segment, Stream
-from decentral.agents.trie import Node, conditionals, forks, likelihoods
+from decentral.agents.trie import conditionals, forks, likelihoods
 from decentral.envs.turn import Turn
+from decentral.errors import EnvError
 
 Floats = NDArray[np.float64]
 Context = Sequence[tuple[Kind, str]]
 """Kinds and texts of segments, in order."""
 Read = tuple[Tensor, Tensor | None]
 """Logits, and the states of the last layer if the model shows them."""
+
+_CANDIDATE = name_word("candidate")
+"""Keeps the draws of candidates apart from those of what is said."""
 
 
 @dataclass(slots=True)
@@ -56,10 +61,12 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the policy makes of a turn with legal actions, before one is taken."""
+    """What the policy makes of a turn before an action is taken."""
 
+    legal: tuple[str, ...]
+    """The turn's legal actions, or of a free turn its candidates, at times none."""
     probabilities: Floats
-    """(A,) of the legal actions, after temperature."""
+    """(A,) of these actions, after temperature."""
     hidden: Tensor | None
     """(H,) state of the last layer at the context's last token, float32; none if the model does not show it."""
 
@@ -134,15 +141,18 @@ class Rollouts:
         ]
 
     def read(self, episodes: Sequence[int], turns: Sequence[Turn]) -> list[Outlook]:
-        """Reads each episode's new turn, all with legal actions, and a scratch text if there is one to be.
+        """Reads each episode's new turn, and a scratch text if there is one to be; draws candidates of free turns.
 
-        Every one of these turns is to be ended by ``settle``.
+        Every one of these turns is to be ended: by ``settle`` among the actions of its outlook, or by ``say``.
         """
         with torch.inference_mode():
             rows = self._begin(episodes, turns)
             for row in rows:
                 row.stream.ids.extend(self.policy.format.opening("action"))
-            return self._look(rows, [self.policy.format.trie(turn.legal) for turn in turns])
+            free = [i for i, turn in enumerate(turns) if not turn.legal]
+            found = self._candidates([rows[i] for i in free], [turns[i].free for i in free])
+            legal = {i: turn.legal for i, turn in enumerate(turns)} | dict(zip(free, found))
+            return self._look(rows, [legal[i] for i in range(len(turns))])
 
     def hear(self, episodes: Sequence[int], turns: Sequence[Turn], texts: Sequence[str]) -> list[Outlook]:
         """Adds advice to the contexts of turns that were read, and returns what the policy makes of them now."""
@@ -158,7 +168,23 @@ class Rollouts:
                 row.cached = row.headed = 0
             stream.ids.extend(opening)
         with torch.inference_mode():
-            return self._look(rows, [fmt.trie(turn.legal) for turn in turns])
+            return self._look(rows, [turn.legal for turn in turns])
+
+    def say(self, episodes: Sequence[int], turns: Sequence[Turn]) -> list[str]:
+        """Ends free turns that were read, just as ``play`` does, as if there had been no candidates.
+
+        With drafts the same text may not come: they can start a token earlier. Its distribution is the same.
+        """
+        rows = [self._rows[episode] for episode in episodes]
+        spans = [Span(row, self._free_rule(turn.free)) for row, turn in zip(rows, turns)]
+        with torch.inference_mode():
+            for span in spans:
+                span.undo()  # of nothing: the last token is read again, for its logits
+            self._sample(spans)
+        texts = [self._seal(span, turn, "action") for span, turn in zip(spans, turns)]
+        for row in rows:
+            row.stream.turns += 1
+        return texts
 
     def settle(
         self, episodes: Sequence[int], turns: Sequence[Turn], policies: Sequence[Floats], behaviours: Sequence[Floats]
@@ -167,7 +193,7 @@ class Rollouts:
 
         Args:
             episodes: as they were read.
-            turns: theirs.
+            turns: theirs, with the actions of the outlook.
             policies: the (A,) probabilities that ``read`` returned.
             behaviours: the (A,) probabilities that the actions are drawn with, which are recorded token by token; the
                 recorded entropy is the policy's own.
@@ -196,28 +222,61 @@ class Rollouts:
             row.stream.turns += 1
         return actions
 
-    def consult(self, contexts: Sequence[Context], legal: Sequence[tuple[str, ...]]) -> list[Outlook]:
+    def consult(self, contexts: Sequence[Context], legal: Sequence[tuple[str, ...]]) -> list[Outlook | None]:
         """Returns what the policy would make of contexts that it has never seen, and keeps nothing of them.
 
-        Raises EnvError if the newest text of one does not fit the window.
+        None where it cannot: the newest text is too long for the window, or two actions are one to this tokenizer.
         """
-        fmt = self.policy.format
         rows = self._open(range(len(contexts)))
         try:
-            for row, context, actions in zip(rows, contexts, legal):
-                for kind, text in context:
-                    action = (*fmt.opening(kind), *fmt.choice(text), *fmt.after)
-                    row.stream.append(Segment(kind, action if kind == "action" else fmt.given(kind, text), 0, text))
-                row.stream.make_room(max(map(len, map(fmt.choice, actions))) + len(fmt.opening("action")))
-                row.stream.ids.extend(fmt.opening("action"))
+            fit = [i for i, row in enumerate(rows) if self._overheard(row, contexts[i], legal[i])]
             with torch.inference_mode():
-                return self._look(rows, [fmt.trie(actions) for actions in legal])
+                outlooks = self._look([rows[i] for i in fit], [legal[i] for i in fit])
+            found = dict(zip(fit, outlooks))
+            return [found.get(i) for i in range(len(rows))]
         finally:
             for number in range(len(contexts)):
                 self.close(number)
 
-    def _look(self, rows: Sequence[Row], tries: Sequence[Node]) -> list[Outlook]:
+    def _overheard(self, row: Row, context: Context, legal: tuple[str, ...]) -> bool:
+        """Puts a peer's context into an empty row, up to where an action begins; returns whether that can be done."""
+        fmt = self.policy.format
+        for kind, text in context:
+            action = (*fmt.opening(kind), *fmt.choice(text), *fmt.after)
+            row.stream.append(Segment(kind, action if kind == "action" else fmt.given(kind, text), 0, text))
+        try:
+            fmt.trie(legal)
+            row.stream.make_room(max(map(len, map(fmt.choice, legal))) + len(fmt.opening("action")))
+        except EnvError:
+            return False
+        row.stream.ids.extend(fmt.opening("action"))
+        return True
+
+    def _candidates(self, rows: Sequence[Row], most: Sequence[int]) -> list[tuple[str, ...]]:
+        """Draws texts in rows whose stream ends where a free action begins, and forgets them; returns what to offer.
+
+        One after the other: a row's cache then holds one text at a time, and needs no copy.
+        """
+        keys = [row.key for row in rows]
+        draws: list[list[str]] = [[] for _ in rows]
+        for number in range(DRAWS if rows else 0):
+            for row, key in zip(rows, keys):
+                row.key = fold(key, _CANDIDATE, number)
+            spans = [Span(row, self._free_rule(tokens)) for row, tokens in zip(rows, most)]
+            self._sample(spans)
+            for span, drawn in zip(spans, draws):
+                drawn.append(self.policy.format.decode(span.ids))
+                span.undo()
+        for row, key in zip(rows, keys):
+            row.key = key
+        return [candidates(drawn, self.policy.format.choice, tokens + 1) for drawn, tokens in zip(draws, most)]
+
+    def _look(self, rows: Sequence[Row], legal: Sequence[tuple[str, ...]]) -> list[Outlook]:
         """Returns the policy's outlook in rows whose stream ends where an action begins; nothing is taken."""
+        if not rows:
+            return []
+        # without an action there is nothing to weigh, and the state is read all the same
+        tries = [self.policy.format.trie(actions or ("",)) for actions in legal]
         tables: list[dict[tuple[int, ...], Floats]] = [{} for _ in rows]
         self._pack(rows)
         order = sorted(range(len(rows)), key=lambda i: rows[i].slot)
@@ -238,8 +297,8 @@ class Rollouts:
                 tables[i][ways[i][number][0]] = line[: len(ids)] / line[: len(ids)].sum()
         states = None if hidden is None else hidden[:, 0].float().cpu()
         return [
-            Outlook(likelihoods(root, table), None if states is None else states[place[i]])
-            for i, (root, table) in enumerate(zip(tries, tables))
+            Outlook(actions, likelihoods(root, table)[: len(actions)], None if states is None else states[place[i]])
+            for i, (actions, root, table) in enumerate(zip(legal, tries, tables))
         ]
 
     def _begin(self, episodes: Sequence[int], turns: Sequence[Turn]) -> list[Row]:

@@ -64,6 +64,17 @@ class Span:
         self.row.position += 1
         self.rule.push(token)
 
+    def undo(self) -> None:
+        """Takes every token back, as if none had been drawn; the cache has to read the token before them again."""
+        row, chunk = self.row, self.row.stream.chunks[-1]
+        kept = len(chunk.ids) - len(self.ids)
+        del chunk.ids[kept:]
+        while chunk.choices and chunk.choices[-1].at >= kept:
+            chunk.choices.pop()
+        row.position -= len(self.ids)
+        row.cached = min(row.cached, kept - 1)
+        row.headed = min(row.headed, kept - 2)  # what a head read last, it read with a token that is gone
+
     def run_forced(self) -> bool:
         """Takes tokens that have no alternative; returns whether a choice is left to make."""
         while (allowed := self.rule.allowed) is not None and len(allowed) == 1:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from decentral.agents.advice import Answer, Question
+from decentral.agents.advice import Answer, Question, pack_probabilities
 from decentral.agents.draws import name_word, uniform
 from decentral.agents.mind import Ended, Metrics, Phase, Request
 from decentral.envs.turn import Turn
@@ -124,24 +124,30 @@ class ScriptedMind(_Simple):
     def _advise(self, question: Question) -> Answer:
         seen = [text for kind, text in question.context if kind == "observation"]
         turn = Turn(self.name, question.round, seen[-1] if seen else "", question.legal)
-        action = self._choose(Request(question.episode, 0, turn))
-        return Answer(tuple(float(action == legal) for legal in question.legal))
+        action = self._said(turn)
+        if not _fits(action, turn):  # the actions may be candidates of free text, which a script cannot know
+            return Answer()
+        return Answer(pack_probabilities([action == legal for legal in turn.legal]))
 
     def _choose(self, request: Request) -> str:
         turn = request.turn
-        try:
-            action = self._script(turn)
-        except (Exception, SystemExit) as error:  # whatever a user's script raises
-            raise ConfigError(
-                f"the script of agent {self.name!r} raised {type(error).__name__}: {said(error)} at the observation "
-                f"{turn.observation!r}; correct the script"
-            ) from error
+        action = self._said(turn)
         if not isinstance(action, str) or not _fits(action, turn):
             raise ConfigError(
                 f"the script of agent {self.name!r} answered {action!r} to {turn.observation!r}: "
                 f"it must return {_wanted(turn)}"
             )
         return action
+
+    def _said(self, turn: Turn) -> Any:
+        """Returns whatever the script returns. Raises ConfigError if it raises."""
+        try:
+            return self._script(turn)
+        except (Exception, SystemExit) as error:  # whatever a user's script raises
+            raise ConfigError(
+                f"the script of agent {self.name!r} raised {type(error).__name__}: {said(error)} at the observation "
+                f"{turn.observation!r}; correct the script"
+            ) from error
 
 
 class HumanMind(_Simple):

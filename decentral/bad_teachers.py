@@ -11,11 +11,14 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from decentral.agents.advice import Answer
+from decentral.agents.advice import Answer, pack_probabilities, unpack_probabilities
 from decentral.errors import ConfigError, LinkError, suggest
 from decentral.links import Peers
 from decentral.messages import MAX_PEER, Advice, Decoder, Peer, encode
+
+Floats = NDArray[np.float64]
 
 KINDS = ("random", "adversarial", "stale", "silent", "slow", "flooding", "injecting")
 """
@@ -47,7 +50,7 @@ class BadTeacher:
         self._kind = kind
         self._random = np.random.default_rng(seed)
         self._decode = Decoder[Peer](Peer, MAX_PEER)
-        self._earlier: dict[int, tuple[float, ...]] = {}
+        self._earlier: dict[int, Floats] = {}
         self._held: dict[str, bytes] = {}
 
     async def recv(self) -> tuple[str, bytes]:
@@ -79,39 +82,38 @@ class BadTeacher:
             case "flooding":
                 return [part for _ in range(_FLOOD) for part in (frame, self._random.bytes(100))]
             case "random":
-                return [_changed(advice, lambda p: tuple(self._random.dirichlet(np.ones(len(p))).tolist()))]
+                return [_changed(advice, lambda p: self._random.dirichlet(np.ones(len(p))))]
             case "adversarial":
                 return [_changed(advice, _least)]
             case "stale":
                 stale = _changed(advice, lambda p: self._earlier.get(len(p), p))
-                self._earlier |= {len(a.probabilities): a.probabilities for a in advice.answers}
+                told = [unpack_probabilities(a.probabilities) for a in advice.answers if a.probabilities]
+                self._earlier |= {len(p): p for p in told}
                 return [stale]
             case _:
                 return [_changed(advice, _turned, _ORDERS)]
 
 
-def _changed(
-    advice: Advice, change: Callable[[tuple[float, ...]], tuple[float, ...]], rationale: str | None = None
-) -> bytes:
+def _changed(advice: Advice, change: Callable[[Floats], Floats], rationale: str | None = None) -> bytes:
     """Returns the frame of an Advice whose distributions are changed; what was declined stays so."""
 
     def bad(answer: Answer) -> Answer:
         if not answer.probabilities:
             return answer
         said = answer.rationale if rationale is None else rationale
-        return msgspec.structs.replace(answer, probabilities=change(answer.probabilities), rationale=said)
+        changed = pack_probabilities(change(unpack_probabilities(answer.probabilities)))
+        return msgspec.structs.replace(answer, probabilities=changed, rationale=said)
 
     return encode(msgspec.structs.replace(advice, answers=tuple(map(bad, advice.answers))), MAX_PEER)
 
 
-def _least(probabilities: tuple[float, ...]) -> tuple[float, ...]:
-    worst = probabilities.index(min(probabilities))
-    return tuple(float(i == worst) for i in range(len(probabilities)))
+def _least(probabilities: Floats) -> Floats:
+    return np.asarray(np.arange(len(probabilities)) == probabilities.argmin(), dtype=np.float64)
 
 
-def _turned(probabilities: tuple[float, ...]) -> tuple[float, ...]:
+def _turned(probabilities: Floats) -> Floats:
     """Returns the same numbers with their order turned around: the likeliest action becomes the least likely."""
     order = np.argsort(probabilities, kind="stable")
     turned = np.empty(len(probabilities))
-    turned[order] = np.asarray(probabilities)[order[::-1]]
-    return tuple(turned.tolist())
+    turned[order] = probabilities[order[::-1]]
+    return turned

@@ -17,9 +17,7 @@ from functools import partial
 from time import perf_counter
 from typing import NoReturn
 
-import msgspec
-
-from decentral.agents.advice import MOST_RATIONALE, Answer, Question, check_answer, check_question
+from decentral.agents.advice import FRAME, Answer, Question, answer_bytes, check_answer, check_question, question_bytes
 from decentral.errors import AdviceError, LinkError, said
 from decentral.journal import Dropped
 from decentral.links import Peers
@@ -33,12 +31,6 @@ _SESSIONS = 64
 """Sessions, and late Asks, that are remembered of each peer."""
 _RUSH = 64
 """Frames that are read before the loop's other tasks have a turn: a flood holds nobody up."""
-_HEADER = 64
-"""Bytes that a frame has beside its questions or answers, at most."""
-_ANSWER = 91 + 4 * MOST_RATIONALE
-"""Bytes of an answer without its probabilities, at most."""
-_PROBABILITY = 9
-"""Bytes of one."""
 
 
 @dataclass
@@ -368,13 +360,13 @@ def _flaw(frame: bytes) -> str:
 def _frames(questions: Sequence[Question], rows: Iterable[int]) -> Iterator[list[int]]:
     """Sorts rows into frames, in order, so that neither the Ask nor the longest Advice is too large."""
     frame: list[int] = []
-    size = _HEADER
+    size = FRAME
     for row in rows:
         question = questions[row]
-        more = max(len(msgspec.msgpack.encode(question)), _ANSWER + _PROBABILITY * len(question.legal))
+        more = max(question_bytes(question), answer_bytes(len(question.legal)))
         if frame and size + more > MAX_PEER:
             yield frame
-            frame, size = [], _HEADER
+            frame, size = [], FRAME
         frame.append(row)
         size += more
     if frame:

@@ -55,7 +55,7 @@ from decentral.agents.advice import Answer, Question
 from decentral.agents.mind import Ended, Metrics, Phase, Request
 from decentral.errors import LinkError
 
-VERSION = 1
+VERSION = 2
 MAX_WORLD = 64 * 2**20
 """Bytes of a frame on the world link: some ten thousand turns."""
 MAX_CONTROL = 2**20

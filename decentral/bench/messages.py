@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from decentral.agents.advice import Answer, Question
+from decentral.agents.advice import Answer, Question, pack_probabilities
 from decentral.exchange import Exchange
 from decentral.graphs.topology import from_text
 from decentral.links import MemoryPeers
@@ -73,7 +73,8 @@ async def _episode(teachers: dict[str, list[str]]) -> tuple[int, int]:
 
 
 async def _answer(_: str, questions: Sequence[Question]) -> tuple[Answer, ...]:
-    return tuple(Answer((1 / len(LEGAL),) * len(LEGAL), 0.5, bytes(64), one.round) for one in questions)
+    even = pack_probabilities([1 / len(LEGAL)] * len(LEGAL))
+    return tuple(Answer(even, 0.5, bytes(64), one.round) for one in questions)
 
 
 async def _patience() -> None:

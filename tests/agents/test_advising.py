@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 import decentral
-from decentral.agents.advice import Question
+from decentral.agents.advice import FRAME, Question
 from decentral.agents.advice_config import AdviceConfig
 from decentral.agents.arms import decide
 from decentral.agents.credibility import View
 from decentral.agents.trust import Trust
 from decentral.journal import read
 from decentral.links import MemoryPeers
-from decentral.messages import MAX_PEER, Ask, Decoder, Peer
+from decentral.messages import MAX_PEER, Advice, Ask, Decoder, Peer
 from decentral.run import Run
 
 SMALL: dict[str, Any] = {"engine": "inline", "groups": 2, "group": 3, "eval_episodes": 4, "seed": 3, "iterations": 2}
@@ -29,10 +32,14 @@ def train(out: Path, rule: str = "ours", **fields: Any) -> Run:
     return decentral.train("guide", out=out, **fields)
 
 
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[tuple[str, str, bytes]]]:
-    """A run and every frame that went from peer to peer in it."""
-    frames: list[tuple[str, str, bytes]] = []
+Frames = list[tuple[str, str, bytes]]
+"""Sender, receiver and frame."""
+
+
+@contextmanager
+def overheard() -> Iterator[Frames]:
+    """Every frame that goes from peer to peer."""
+    frames: Frames = []
     send = MemoryPeers.send
 
     async def sent(self: MemoryPeers, to: str, frame: bytes) -> None:
@@ -41,11 +48,33 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, list[tuple[str,
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MemoryPeers, "send", sent)
+        yield frames
+
+
+def pairs(frames: Frames) -> list[tuple[str, Ask, Advice, int]]:
+    """Who asked, the Ask, its Advice, and the bytes of both frames."""
+    read = Decoder[Peer](Peer, MAX_PEER)
+    asked: dict[tuple[str, str, int], tuple[Ask, int]] = {}
+    found = []
+    for sender, to, frame in frames:
+        message = read(frame)
+        if isinstance(message, Ask):
+            asked[sender, to, message.number] = message, len(frame)
+        else:
+            ask, size = asked[to, sender, message.number]
+            found.append((to, ask, message, size + len(frame)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Frames]:
+    """A run and every frame that went from peer to peer in it."""
+    with overheard() as frames:
         run = train(tmp_path_factory.mktemp("told") / "run")
     return run, frames
 
 
-def test_only_ask_and_advice_pass_and_hold_only_what_they_may(told: tuple[Run, list[tuple[str, str, bytes]]]) -> None:
+def test_only_ask_and_advice_pass_and_hold_only_what_they_may(told: tuple[Run, Frames]) -> None:
     _, frames = told
     messages = [Decoder[Peer](Peer, MAX_PEER)(frame) for _, _, frame in frames]
     asked = [question for message in messages if isinstance(message, Ask) for question in message.questions]
@@ -54,12 +83,20 @@ def test_only_ask_and_advice_pass_and_hold_only_what_they_may(told: tuple[Run, l
         assert {kind for kind, _ in question.context} <= {"observation", "action", "feedback"}
         assert question.context[-1][0] == "observation"
     assert Question.__struct_fields__ == ("episode", "round", "context", "legal", "embedding")
-    pairs: dict[int, int] = defaultdict(int)
-    for message, (_, _, frame) in zip(messages, frames):
-        pairs[message.number] += len(frame)
-    rows = {m.number: len(m.questions) for m in messages if isinstance(m, Ask)}
-    for number, size in pairs.items():
-        assert size / rows[number] / 2 < 1024  # both directions of both agents share a number
+    assert all(size / len(ask.questions) < 1000 for _, ask, _, size in pairs(frames))
+
+
+def test_what_is_asked_in_an_episode_keeps_within_its_bytes_and_comes_near_them(tmp_path: Path) -> None:
+    advice, few = {"rule": "ours", "gate": "always", "bytes": 1500}, {"iterations": 1, "groups": 1, "eval_episodes": 1}
+    with overheard() as frames:
+        train(tmp_path / "run", agent={"advice": advice}, **few)
+    spent: dict[tuple[str, int], int] = defaultdict(int)
+    for asker, ask, told, _ in pairs(frames):
+        for question, answer in zip(ask.questions, told.answers, strict=True):
+            spent[asker, question.episode] += 2 * FRAME + sum(map(len, map(msgspec.msgpack.encode, (question, answer))))
+    assert len(spent) == 2 * 3
+    assert 1000 < max(spent.values()) <= 1500  # what an answer did not take is there for the next question
+    assert sum(len(frame) for _, _, frame in frames) <= sum(spent.values())
 
 
 def test_nobody_is_asked_in_an_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +111,7 @@ def test_nobody_is_asked_in_an_evaluation(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_every_turn_is_recorded_with_the_probability_that_it_was_drawn_with(
-    told: tuple[Run, list[tuple[str, str, bytes]]],
+    told: tuple[Run, Frames],
 ) -> None:
     run, _ = told
     table = run.advice()
@@ -118,9 +155,7 @@ def test_a_decision_can_be_made_again_from_its_record(tmp_path: Path, monkeypatc
     assert run.advice()["trust"].nunique() > 1
 
 
-def test_a_run_with_advice_is_repeated_bit_for_bit(
-    told: tuple[Run, list[tuple[str, str, bytes]]], tmp_path: Path
-) -> None:
+def test_a_run_with_advice_is_repeated_bit_for_bit(told: tuple[Run, Frames], tmp_path: Path) -> None:
     run, _ = told
     again = train(tmp_path / "run")
     columns = [c for c in run.metrics().columns if c not in CLOCKS and "latency_s" not in c]
@@ -163,7 +198,7 @@ def test_advice_may_be_read_instead_and_is_then_part_of_the_context(tmp_path: Pa
     assert (table["behaviour"] != table["own"]).any()
 
 
-def test_the_plot_and_the_report_tell_of_advice(told: tuple[Run, list[tuple[str, str, bytes]]], tmp_path: Path) -> None:
+def test_the_plot_and_the_report_tell_of_advice(told: tuple[Run, Frames], tmp_path: Path) -> None:
     run, _ = told
     texts = {text.get_text() for axes in run.plot_advice().axes for text in axes.texts}
     pairs = {f"{row.peer} → {row.agent}" for row in run.advice().query("peer != ''").itertuples()}

@@ -56,8 +56,10 @@ def test_a_gate_survives_a_checkpoint() -> None:
         assert one.choose(*step).tolist() == other.choose(*step).tolist()
 
 
-def test_a_budget_is_spent_and_renewed() -> None:
+def test_a_budget_is_spent_in_each_episode_for_itself_given_back_and_renewed() -> None:
     budget = Budget(5)
-    assert [budget.take(3), budget.take(3), budget.take(3)] == [3, 2, 0]
+    assert [budget.take(0, 3), budget.take(0, 3), budget.take(1, 3), budget.take(0, 2)] == [True, False, True, True]
+    budget.give_back(0, 1)
+    assert [budget.take(0, 2), budget.take(0, 1)] == [False, True]
     budget.renew()
-    assert budget.take(9) == 5
+    assert budget.take(0, 5)

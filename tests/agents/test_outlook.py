@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.agents.scoring import score
 from decentral.envs.turn import Turn
-from decentral.errors import EnvError
 
 LEGAL = [
     ("north", "south", "stay"),
@@ -131,8 +131,10 @@ def test_a_context_of_a_peer_is_read_as_ones_own_and_nothing_of_it_is_kept(polic
     assert np.allclose(found[0].probabilities, own.probabilities, atol=1e-5)
     assert torch.allclose(found[0].hidden, own.hidden, atol=1e-4)
     assert other.stream(0) is None
-    with pytest.raises(EnvError, match="window"):
-        other.consult([[("observation", "far " * 5000)]], [LEGAL[0]])
+    long: list[Any] = [("observation", "far " * 5000)]
+    mixed = other.consult([long, context, context], [LEGAL[0], turns[0][3].legal, ("x", "x")])
+    assert [outlook is None for outlook in mixed] == [True, False, True]
+    assert np.allclose(mixed[1].probabilities, own.probabilities, atol=1e-5)
     assert other.stream(0) is None
     again = other.consult([context[:2]], [LEGAL[0]])
     assert np.allclose(again[0].probabilities, found[1].probabilities, atol=1e-5)

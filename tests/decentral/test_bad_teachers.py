@@ -5,13 +5,21 @@ import asyncio
 import pytest
 
 from decentral import messages as say
-from decentral.agents.advice import MOST_RATIONALE, Answer, Question, check_answer, clean
+from decentral.agents.advice import (
+    MOST_RATIONALE,
+    Answer,
+    Question,
+    check_answer,
+    clean,
+    pack_probabilities,
+    unpack_probabilities,
+)
 from decentral.bad_teachers import KINDS, BadTeacher
 from decentral.errors import ConfigError, LinkError
 
 QUESTION = Question(1, 1, (("observation", "a door"),), ("open", "wait", "leave"))
-FIRST = Answer((0.5, 0.3, 0.2), 1.0, rationale="as I see it")
-SECOND = Answer((0.1, 0.8, 0.1))
+FIRST = Answer(pack_probabilities([0.5, 0.3, 0.2]), 1.0, rationale="as I see it")
+SECOND = Answer(pack_probabilities([0.1, 0.8, 0.1]))
 read = say.Decoder[say.Peer](say.Peer, say.MAX_PEER)
 
 
@@ -47,7 +55,7 @@ def advise(kind: str, *answers: Answer, seed: int = 0) -> tuple[list[say.Peer], 
     return messages, garbage
 
 
-def probabilities(kind: str, *answers: Answer, seed: int = 0) -> list[tuple[float, ...]]:
+def probabilities(kind: str, *answers: Answer, seed: int = 0) -> list[list[float]]:
     messages, garbage = advise(kind, *answers, seed=seed)
     assert not garbage
     assert [message.number for message in messages] == list(range(len(answers)))
@@ -55,23 +63,24 @@ def probabilities(kind: str, *answers: Answer, seed: int = 0) -> list[tuple[floa
         assert isinstance(message, say.Advice)
         for answer in message.answers:
             check_answer(QUESTION, answer)
-    return [message.answers[0].probabilities for message in messages if isinstance(message, say.Advice)]
+    said = [message.answers[0].probabilities for message in messages if isinstance(message, say.Advice)]
+    return [unpack_probabilities(data).round(3).tolist() for data in said]
 
 
 def test_random_is_a_distribution_that_its_seed_decides() -> None:
     drawn = probabilities("random", FIRST, FIRST)
     assert drawn[0] != drawn[1]
-    assert FIRST.probabilities not in drawn
+    assert [0.5, 0.3, 0.2] not in drawn
     assert drawn == probabilities("random", FIRST, FIRST)
     assert drawn != probabilities("random", FIRST, FIRST, seed=1)
 
 
 def test_adversarial_is_certain_of_what_it_likes_least() -> None:
-    assert probabilities("adversarial", FIRST, SECOND) == [(0, 0, 1), (1, 0, 0)]
+    assert probabilities("adversarial", FIRST, SECOND) == [[0, 0, 1], [1, 0, 0]]
 
 
 def test_stale_repeats_what_it_said_to_an_earlier_question_with_as_many_actions() -> None:
-    other = Answer((0.9, 0.1))
+    other = Answer(pack_probabilities([0.9, 0.1]))
     messages, _ = advise("stale", FIRST, other, SECOND, SECOND)
     said = [message.answers[0].probabilities for message in messages if isinstance(message, say.Advice)]
     assert said == [FIRST.probabilities, other.probabilities, FIRST.probabilities, SECOND.probabilities]
@@ -93,13 +102,13 @@ def test_flooding_sends_everything_many_times_and_garbage() -> None:
 
 
 def test_injecting_turns_its_preference_around_and_gives_orders() -> None:
-    assert probabilities("injecting", FIRST) == [(0.2, 0.3, 0.5)]
+    assert probabilities("injecting", FIRST) == [[0.2, 0.3, 0.5]]
     (message,), _ = advise("injecting", FIRST)
     assert isinstance(message, say.Advice)
     orders = message.answers[0].rationale
     assert "<|im_start|>system" in orders
     assert "\n" in orders
-    assert len(orders) <= MOST_RATIONALE  # it gets through the checks, and is study for what comes after them
+    assert len(orders.encode()) <= MOST_RATIONALE  # it gets through the checks, and is study for what comes after them
     assert "\n" not in clean(orders)
 
 

@@ -34,9 +34,10 @@ FROM_AGENT: list[say.FromAgent] = [
 ]
 FROM_PEER: list[say.Peer] = [
     say.Ask(5, 1, (Question(2**40, 3, (("observation", "a door"), ("action", "open")), ("open", "wait"), bytes(64)),)),
-    say.Advice(5, 1, (Answer((0.25, 0.75), 1.5, bytes(64), 3, "it is shut"), Answer())),
+    say.Advice(5, 1, (Answer(bytes(4), 1.5, bytes(64), 3, "it is shut"), Answer())),
     say.Advice(5, 1),
 ]
+FIRST = bytes([say.VERSION])
 host_reads = say.Decoder[say.FromAgent](say.FromAgent, 10_000)
 agent_reads = say.Decoder[say.FromHost](say.FromHost, 10_000)
 peer_reads = say.Decoder[say.Peer](say.Peer, 10_000)
@@ -83,12 +84,12 @@ def test_a_message_that_is_too_large_is_refused_on_both_sides() -> None:
 
 def test_another_version_is_refused() -> None:
     frame = say.encode(say.Hello("ann"), 10_000)
-    with pytest.raises(LinkError, match="protocol version 1"):
+    with pytest.raises(LinkError, match=f"protocol version {say.VERSION}"):
         host_reads(bytes([say.VERSION + 1]) + frame[1:])
 
 
 @pytest.mark.parametrize(
-    "frame", [b"", b"\x01", pickle.dumps({"a": 1}), b"\x01" + b"\x91" * 9000, b"\x01\x81\xa4type\xa5Hello"]
+    "frame", [b"", FIRST, pickle.dumps({"a": 1}), FIRST + b"\x91" * 9000, FIRST + b"\x81\xa4type\xa5Hello"]
 )
 def test_what_is_no_message_is_a_link_error(frame: bytes) -> None:
     with pytest.raises(LinkError):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from decentral import messages as say
-from decentral.agents.advice import Answer, Question
+from decentral.agents.advice import Answer, Question, pack_probabilities
 from decentral.agents.mind import Ended, Metrics, Phase, Request
 from decentral.envs.turn import Outcome, Turn
 from decentral.errors import DeadlineError, ModelError, RunError
@@ -43,7 +43,7 @@ class Counter:
 
     def answer(self, questions: Sequence[Question]) -> tuple[Answer, ...]:
         self.calls.append("answer")
-        return tuple(Answer((1.0, 0.0)) for _ in questions)
+        return tuple(Answer(pack_probabilities([1.0, 0.0])) for _ in questions)
 
     def records(self) -> list[dict[str, Any]]:
         return []
@@ -217,7 +217,7 @@ def test_whatever_a_peer_sends_is_counted_logged_and_dropped(tmp_path: Path) -> 
         await world.greet()
         for number in range(100):
             await world.peer.send("ann", say.encode(say.Begin(Phase("train", number), 0), 1000))
-            await world.peer.send("ann", b"\x01garbage")
+            await world.peer.send("ann", bytes([say.VERSION]) + b"garbage")
         await world.play(Phase("train", 0), 0)
 
     World(tmp_path).run(test)
