@@ -47,6 +47,15 @@ class AdviceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             description="rule `ours`: nats by which fully trusted advice tilts the choice, per unit of probability",
         ),
     ] = 4.0
+    shaping: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=100,
+            description="what it adds to an action's advantage if all advice is for it alone and is believed; less and "
+            "below 0 for other actions (CCKS: 0 to 0.4)",
+        ),
+    ] = 0.0
     bytes: Annotated[
         int,
         Meta(

@@ -249,7 +249,7 @@ class Advisor:
         trust = self.trust.of(list(turn.answers))
         if self._config.mode == "context":
             even = np.full(len(teachers), 1 / len(teachers))
-            return Decision(turn.outlook.probabilities, even, preference(even, teachers))
+            return Decision(turn.outlook.probabilities, even, preference(even, teachers), 1.0)
         return decide(self._config.rule, turn.own, teachers, trust, self._config.strength)
 
     # -- answering ------------------------------------------------------------------------------------------------
@@ -285,7 +285,9 @@ class Advisor:
 
     # -- learning -------------------------------------------------------------------------------------------------
 
-    def learn(self, episodes: Sequence[int], plays: Plays, advantage: Floats) -> tuple[Metrics, list[dict[str, Any]]]:
+    def learn(
+        self, episodes: Sequence[int], plays: Plays, advantage: Floats
+    ) -> tuple[Metrics, list[dict[str, Any]], Floats]:
         """Learns from a finished phase whom to trust, what peers see alike, and what a state is worth.
 
         Args:
@@ -294,26 +296,29 @@ class Advisor:
             advantage: (N,) of their sampled tokens.
 
         Returns:
-            figures, and a record of every turn that was asked about.
+            figures, a record of every turn that was asked about, and (N,) what advice adds to the advantage.
         """
         place = {episode: e for e, episode in enumerate(episodes)}
         gain = {(int(e), int(t)): float(a) for e, t, a in zip(plays.episode, plays.turn, advantage)}
         turns = [turn for turn in self._turns if turn.request.episode in place]
         worth = to_go(plays.rewards, self._discount)
-        evidence: dict[str, list[float]] = {}
+        evidence: dict[str, dict[int, list[float]]] = {}
+        added = np.zeros(plays.rewards.shape)
         records = []
         for turn in turns:
             e = place[turn.request.episode]
             credit = gain.get((e, turn.number), 0.0)
             if turn.decision:
-                own = turn.own.probabilities[turn.action]
+                decision, own = turn.decision, turn.own.probabilities[turn.action]
+                added[e, turn.number] = self._config.shaping * decision.belief * decision.favour[turn.action]
                 for peer, answer in turn.answers.items():
                     gap = float(unpack_probabilities(answer.probabilities)[turn.action]) - own
-                    evidence.setdefault(peer, []).append(credit * gap / turn.decision.behaviour[turn.action])
+                    found = evidence.setdefault(peer, {}).setdefault(e, [])
+                    found.append(credit * gap / decision.behaviour[turn.action])
             if turn.asked:
                 records.append(self._record(turn, credit, float(plays.returns[e])))
-        for peer, found in evidence.items():
-            self.trust.update(peer, found)
+        for peer, by_episode in evidence.items():
+            self.trust.update(peer, by_episode.values())
         advised = [turn for turn in turns if turn.decision]
         figures: Metrics = {
             "asked": sum(turn.asked for turn in turns),
@@ -331,7 +336,7 @@ class Advisor:
             figures |= self._consensus.learn(hidden, moments[:, 0], moments[:, 1], heard)
             returns = [float(worth[place[turn.request.episode], turn.number]) for turn in seen]
             figures |= self._value.learn(hidden, torch.tensor(returns, dtype=torch.float64))
-        return figures, records
+        return figures, records, added[plays.episode, plays.turn]
 
     def _record(self, turn: _Turn, credit: float, total: float) -> dict[str, Any]:
         decision = turn.decision

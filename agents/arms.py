@@ -26,6 +26,8 @@ class Decision:
     """(J,) of the teachers."""
     favour: Floats
     """(A,) what they speak for."""
+    belief: float
+    """In it, from 0 to 1: how much of the tilt and of the shaping it is worth."""
 
 
 def decide(rule: str, student: View, teachers: Sequence[View], trust: Floats, strength: float) -> Decision:
@@ -35,21 +37,22 @@ def decide(rule: str, student: View, teachers: Sequence[View], trust: Floats, st
         rule: ``follow``, ``majority``, ``ccks`` or ``ours``.
         student: the agent's own view.
         teachers: J others, at least one.
-        trust: (J,) in them, from 0 to 1; used by ``ours`` only, whose tilt grows with it.
-        strength: of that tilt under full trust.
+        trust: (J,) in them, from 0 to 1; used by ``ours`` only, which believes fully whom it does not distrust.
+        strength: of the tilt of ``ours`` under full belief.
     """
     own = student.probabilities
     even = np.full(len(teachers), 1 / len(teachers))
     match rule:
         case "follow" | "majority":
             chosen = follow(teachers) if rule == "follow" else majority(teachers)
-            return Decision(chosen, even, preference(even, teachers))
+            return Decision(chosen, even, preference(even, teachers), 1.0)
         case "ccks":
             weights = ccks_weights(student, teachers)
             favour = preference(weights, teachers)
-            return Decision(veto(own, favour) if weights.any() else own, weights, favour)
+            return Decision(veto(own, favour) if weights.any() else own, weights, favour, float(weights.any()))
         case "ours":
             weights = our_weights(student, teachers, trust)
             favour = preference(weights, teachers)
-            return Decision(tilt(own, favour, strength * float(weights @ trust)), weights, favour)
+            belief = min(1.0, 2 * float(weights @ trust))
+            return Decision(tilt(own, favour, strength * belief), weights, favour, belief)
     raise ValueError(f"no rule is called {rule!r}")

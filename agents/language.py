@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from decentral.agents.advice import Answer, Question
 from decentral.agents.advisor import Advisor
 from decentral.agents.config import AgentConfig
@@ -21,6 +24,8 @@ from decentral.agents.past import PastSelves
 from decentral.agents.policy import Policy
 from decentral.agents.rollout import Rollouts
 from decentral.agents.stream import Stream
+
+Floats = NDArray[np.float64]
 
 
 class LanguageAgent:
@@ -144,13 +149,14 @@ class LanguageAgent:
         if self._watch:
             figures |= self._watch.played()
         plays = [self._plays[episode] for episode in sorted(self._plays)]
-        figures |= self._learn_advice(sorted(self._plays), plays)
+        advantage, found = self._credit(sorted(self._plays), plays)
+        figures |= found
         due = (self._phase.iteration + 1) % self.config.update_every == 0
         if self._learner and self._phase.kind == "train" and due:
             started = time.perf_counter()
             first = self.config.uniform_steps and self._learner.updates == 0
             even = self._learner.level(plays, self.config.uniform_steps) if first else {}
-            figures |= even or self._learner.step(plays)
+            figures |= even or self._learner.step(plays, advantage)
             if self._past:
                 self._past.keep(self._learner.updates, self.policy.trained())
             if self._watch:
@@ -160,11 +166,15 @@ class LanguageAgent:
         self._plays = {}
         return figures
 
-    def _learn_advice(self, episodes: Sequence[int], plays: Sequence[Play]) -> Metrics:
-        if self._learner is None or self._advisor is None or not plays:
-            return {}
-        figures, self._records = self._advisor.learn(episodes, *self._learner.credit(plays))
-        return figures
+    def _credit(self, episodes: Sequence[int], plays: Sequence[Play]) -> tuple[Floats, Metrics]:
+        """Returns the (N,) advantage of the sampled tokens; what advice there was is learnt from, and adds to it."""
+        if self._learner is None or not plays:
+            return np.zeros(0), {}
+        arrays, advantage = self._learner.credit(plays)
+        if self._advisor is None:
+            return advantage, {}
+        figures, self._records, added = self._advisor.learn(episodes, arrays, advantage)
+        return advantage + added, figures
 
     def save(self, folder: Path) -> None:
         if self._learner:

@@ -74,11 +74,13 @@ class Learner:
         count = len(arrays.episode)
         return arrays, self._credit(arrays, np.zeros(count)) if count else np.zeros(0)
 
-    def step(self, plays: Sequence[Play]) -> Metrics:
-        """Makes one optimiser step, or none if nothing was sampled; returns its figures."""
+    def step(self, plays: Sequence[Play], credit: NDArray[np.float64]) -> Metrics:
+        """Makes one optimiser step, or none if nothing was sampled; returns its figures.
+
+        ``credit``: (N,) the advantage of every sampled token, in the order of ``plays``.
+        """
         config, policy = self._config, self._policy
         chunks = [chunk for play in plays for chunk in play.stream.chunks]
-        arrays, credit = self.credit(plays)
         count = len(credit)
         if count == 0:
             return {}
@@ -111,12 +113,14 @@ class Learner:
         rate = rate_at(self._lr, self.updates)
         norm = self._move()
         self.updates += 1
-        spread = [np.ptp(arrays.returns[arrays.groups == g]) for g in np.unique(arrays.groups)]
+        groups: dict[int, list[float]] = {}
+        for play in plays:
+            groups.setdefault(play.group, []).append(play.total)
         return {
             **{name: value / count for name, value in total.items()},
             "grad_norm": norm,
             "lr": rate,
-            "degenerate_groups": float(np.mean([s == 0 for s in spread])),
+            "degenerate_groups": float(np.mean([np.ptp(returns) == 0 for returns in groups.values()])),
         }
 
     def level(self, plays: Sequence[Play], steps: int) -> Metrics:

@@ -1,8 +1,9 @@
 """How far an agent trusts each peer, learnt from what came of its advice.
 
 For an advised action, ``x = advantage * (teacher's probability - own) / behaviour probability`` is an unbiased estimate
-of how the agent's return would change if it moved toward the teacher's distribution. Trust is the probability, under a
-normal approximation, that this change is for the better.
+of how the agent's return would change if it moved toward the teacher's distribution. The turns of an episode share what
+came of it, so the mean over them is one observation. Trust is the probability, under a normal approximation, that the
+change is for the better.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 __all__ = ["CLIP", "Trust"]
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-_FADE = 0.998
-"""What an observation counts after each later one: some 500 are remembered."""
+_FADE = 0.99
+"""What an observation counts after each later one: some 100 episodes are remembered."""
 _PRIOR = 8.0
 """Imagined observations of mean 0 and variance 1, before any."""
 CLIP = 10.0
@@ -35,11 +36,11 @@ class Trust:
         self._sums: dict[str, tuple[float, float, float, float]] = {}
         """Per peer the faded number of observations, the same faded twice, their sum, and the sum of their squares."""
 
-    def update(self, peer: str, found: Sequence[float]) -> None:
-        """Takes what was found about a peer, see the module; each value is cut off at 10."""
+    def update(self, peer: str, found: Iterable[Sequence[float]]) -> None:
+        """Takes what was found about a peer in the turns of each episode, see the module; each is cut off at 10."""
         count, twice, total, squares = self._sums.get(peer, _NOTHING)
-        for x in found:
-            x = min(CLIP, max(-CLIP, x))
+        for episode in found:
+            x = sum(min(CLIP, max(-CLIP, one)) for one in episode) / len(episode)
             count, twice = _FADE * count + 1, _FADE**2 * twice + 1
             total, squares = _FADE * total + x, _FADE * squares + x * x
         self._sums[peer] = (count, twice, total, squares)

@@ -228,9 +228,8 @@ def _updates(peer_python: str | None, stretches: int, steps: int) -> dict[str, A
         for _ in range(steps):
             engine.clear(1.0)
             texts = engine.play(range(ROLLOUTS), [Turn("a", 0, text, (), TOKENS)] * ROLLOUTS)
-            learner.step(
-                [Play(engine.close(e), 0, float(len(t) % 7), [float(len(t) % 7)]) for e, t in enumerate(texts)]
-            )
+            plays = [Play(engine.close(e), 0, float(len(t) % 7), [float(len(t) % 7)]) for e, t in enumerate(texts)]
+            learner.step(plays, learner.credit(plays)[1])
         return steps / (time.perf_counter() - started)
 
     def peer() -> float | None:
