@@ -169,7 +169,7 @@ def test_a_batch_too_large_for_a_frame_is_split_and_comes_back_in_order() -> Non
         return tuple(Answer(even(len(q.legal)), q.episode % 1000 + 0.5, EMBEDDING, 2**62, rationale) for q in questions)
 
     for questions in (
-        tuple(msgspec.structs.replace(GOOD, episode=i) for i in range(150)),
+        tuple(msgspec.structs.replace(GOOD, episode=i) for i in range(300)),
         tuple(long(i) for i in range(12)),
     ):
         team = Team("ann", "ben", answer=wordy)
