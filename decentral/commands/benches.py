@@ -34,6 +34,42 @@ def bench_core(
         typer.echo(json.dumps(found))
 
 
+@group.command("advice")
+def bench_advice(
+    parts: Annotated[list[str] | None, typer.Argument(metavar="PART", help="cells, hostile, messages; all.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="One iteration of a few cells.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Last line of output: one line of JSON.")] = False,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Results and runs; what was trained there is not trained again.")
+    ] = Path("bench/advice"),
+    workers: Annotated[int, typer.Option(min=1, help="Trainings at a time, each of one thread.")] = 1,
+) -> None:
+    """What advice is worth: rules beside learning alone, newcomers, bad teachers, and messages by topology."""
+    from decentral.bench.advice import run
+
+    found = run(quick, typer.echo, out, parts or (), workers)
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    for row in found.get("cells", ()):
+        gain = "" if row["over_none"] is None else f", {_points(row['over_none'])} over none"
+        typer.echo(
+            f"{row['environment']}, {row['setting']}, {row['rule']}: {row['success']:.1f} %{gain}; threshold after "
+            f"{row['episodes_to_threshold']} episodes; {row['bytes_per_episode']:,.0f} bytes an episode"
+        )
+    for row in found.get("hostile", ()):
+        typer.echo(f"{row['kind']}, {row['share']} of the teachers, {row['rule']}: {row['success']:.1f} %")
+    for row in found.get("messages", ()):
+        typer.echo(f"{row['topology']}, {row['agents']} agents: {row['per_episode']} frames an episode")
+    typer.echo(f"figures and runs: {out}")
+
+
+def _points(interval: list[float | None]) -> str:
+    value, *bounds = interval
+    low, high = ("?" if bound is None else f"{bound:+.1f}" for bound in bounds)
+    return f"{value:+.1f} [{low}, {high}] points"
+
+
 @group.command("learning")
 def bench_learning(
     tasks: Annotated[list[str] | None, typer.Argument(metavar="TASK", help="Which tasks; all by default.")] = None,
