@@ -244,7 +244,7 @@ def _listen(context: zmq.asyncio.Context, endpoint: str, secret: bytes, max_byte
     except zmq.ZMQError as error:
         socket.close()
         raise LinkError(
-            f"cannot listen at {endpoint}: {zmq.strerror(error.errno or 0)}; free that port, or give an address of this "
-            "machine as `bind` in the network file"
+            f"cannot listen at {endpoint}: {zmq.strerror(error.errno or 0)}; free that port, or give an address of "
+            "this machine as `bind` in the network file"
         ) from error
     return socket
