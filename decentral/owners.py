@@ -46,9 +46,9 @@ class AgentLines:
     def __call__(self, event: Event) -> None:
         if not isinstance(event, Status):
             return
-        if event.phase is not None and event.phase != self._phase:
-            self._say(self._board.title(event.phase))
         if event.updates > self._updates and event.metrics:
             known = (f"{key} {number(event.metrics[key])}" for key in _FIGURES if key in event.metrics)
             self._say(f"update {event.updates}: {', '.join(known)}")
+        if event.phase is not None and event.phase != self._phase:
+            self._say(self._board.title(event.phase))
         self._phase, self._updates = event.phase, event.updates
