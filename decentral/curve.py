@@ -66,33 +66,19 @@ class _Guard:
 class CurveDealer:
     """The connecting end. It reconnects by itself; what is said while there is no connection is lost."""
 
-    def __init__(
-        self,
-        context: zmq.asyncio.Context,
-        endpoint: str,
-        secret: bytes,
-        server: str,
-        max_bytes: int,
-        knock: bool = True,
-    ) -> None:
-        """``server``: the public key of the other end. ``knock``: keep saying that this end is there."""
-        self._socket = _open(context, zmq.DEALER, endpoint, secret, max_bytes)
-        self._socket.setsockopt(zmq.CURVE_SERVERKEY, server.encode())
-        self._socket.setsockopt(zmq.IMMEDIATE, 1)
-        self._socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS)
-        self._socket.connect(endpoint)
-        self._knocking = asyncio.create_task(self._knock()) if knock else None
+    def __init__(self, context: zmq.asyncio.Context, endpoint: str, secret: bytes, server: str, max_bytes: int) -> None:
+        """``server``: the public key of the other end."""
+        self._socket = _connect(context, zmq.DEALER, endpoint, secret, server, max_bytes)
+        self._knocking = asyncio.create_task(self._knock())
 
     async def send(self, frame: bytes) -> None:
-        with contextlib.suppress(zmq.Again):
-            await self._socket.send(frame, zmq.NOBLOCK)
+        await _offer(self._socket, frame)
 
     async def recv(self) -> bytes:
         return (await self._socket.recv_multipart())[-1]
 
     def close(self) -> None:
-        if self._knocking is not None:
-            self._knocking.cancel()
+        self._knocking.cancel()
         self._socket.close()
 
     async def _knock(self) -> NoReturn:
@@ -124,7 +110,7 @@ class CurveRouter:
         self._inboxes = {name: Inbox(max_bytes) for name in guests}
         self._routes: dict[str, bytes] = {}
         self._former: dict[str, deque[bytes]] = {name: deque(maxlen=_FORMER) for name in guests}
-        self._socket = _listen(context, endpoint, secret, max_bytes)
+        self._socket = _listen(context, zmq.ROUTER, endpoint, secret, max_bytes)
         self._guard = _Guard(context, guests, refused)
         self._pump = asyncio.create_task(self._sort())
 
@@ -185,7 +171,10 @@ class _Routed:
 
 
 class CurvePeers:
-    """The door of a node: a bound socket to hear with, for the keys of its peers, a connected one per peer to speak."""
+    """The door of a node: a bound socket to hear with, for the keys of its peers, a connected one per peer to speak.
+
+    They push and pull, and route nothing: a peer that chose an address on a routing socket could end the process.
+    """
 
     def __init__(
         self,
@@ -197,15 +186,15 @@ class CurvePeers:
         max_bytes: int = MAX_PEER,
     ) -> None:
         """``others``: name -> (address, public key). Raises LinkError if it cannot listen at ``endpoint``."""
-        self._ear = _listen(context, endpoint, secret, max_bytes)
+        self._ear = _listen(context, zmq.PULL, endpoint, secret, max_bytes)
         self._guard = _Guard(context, {name: key for name, (_, key) in others.items()}, refused)
         self._mouths = {
-            name: CurveDealer(context, address, secret, key, max_bytes, knock=False)
+            name: _connect(context, zmq.PUSH, address, secret, key, max_bytes)
             for name, (address, key) in others.items()
         }
 
     async def send(self, to: str, frame: bytes) -> None:
-        await self._mouths[to].send(frame)
+        await _offer(self._mouths[to], frame)
 
     async def recv(self) -> tuple[str, bytes]:
         frame = (await self._ear.recv_multipart(copy=False))[-1]
@@ -233,8 +222,26 @@ def _open(context: zmq.asyncio.Context, kind: int, endpoint: str, secret: bytes,
     return socket
 
 
-def _listen(context: zmq.asyncio.Context, endpoint: str, secret: bytes, max_bytes: int) -> zmq.asyncio.Socket:
-    socket = _open(context, zmq.ROUTER, endpoint, secret, max_bytes)
+def _connect(
+    context: zmq.asyncio.Context, kind: int, endpoint: str, secret: bytes, server: str, max_bytes: int
+) -> zmq.asyncio.Socket:
+    socket = _open(context, kind, endpoint, secret, max_bytes)
+    socket.setsockopt(zmq.CURVE_SERVERKEY, server.encode())
+    socket.setsockopt(zmq.IMMEDIATE, 1)  # nothing is kept for an end that is not there
+    socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS)
+    socket.connect(endpoint)
+    return socket
+
+
+async def _offer(socket: zmq.asyncio.Socket, frame: bytes) -> None:
+    with contextlib.suppress(zmq.Again):
+        await socket.send(frame, zmq.NOBLOCK)
+
+
+def _listen(
+    context: zmq.asyncio.Context, kind: int, endpoint: str, secret: bytes, max_bytes: int
+) -> zmq.asyncio.Socket:
+    socket = _open(context, kind, endpoint, secret, max_bytes)
     socket.setsockopt(zmq.CURVE_SERVER, 1)
     socket.setsockopt(zmq.ZAP_DOMAIN, _DOMAIN)
     socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)  # without its guard it lets nobody in

@@ -77,6 +77,14 @@ async def silent(wait: Awaitable[object], seconds: float = 0.1) -> bool:
     return False
 
 
+async def back(stage: Stage) -> CurveRouter:
+    """Starts the host again where it was."""
+    while True:
+        with suppress(LinkError):  # the port is free a moment later
+            return stage.host(stage.address)
+        await asyncio.sleep(0.01)
+
+
 def test_a_known_key_speaks_and_is_answered() -> None:
     async def test(stage: Stage) -> None:
         ada, channel = stage.dealer("ada"), stage.router.channel("ada")
@@ -166,6 +174,7 @@ def test_who_comes_back_takes_its_place_and_who_was_replaced_does_not() -> None:
         await first.send(b"")
         while stage.router.dropped < 2:
             await asyncio.sleep(0.01)
+        assert await silent(stage.router.recv("ada"))
         await stage.router.send("ada", b"welcome")
         assert await second.recv() == b"welcome"
         assert await silent(first.recv())
@@ -178,11 +187,7 @@ def test_a_host_that_was_started_again_hears_who_is_there() -> None:
         ada = stage.dealer("ada")
         assert await stage.router.recv("ada") == b"hello of ada"
         stage.router.close()
-        while True:
-            with suppress(LinkError):  # the port is free a moment later
-                again = stage.host(stage.address)
-                break
-            await asyncio.sleep(0.01)
+        again = await back(stage)
         assert await again.recv("ada") == b"hello of ada"
         await again.send("ada", b"welcome")
         assert await ada.recv() == b"welcome"
@@ -197,6 +202,9 @@ def test_what_is_said_to_nobody_is_not_kept() -> None:
         for _ in range(3000):  # more than any queue holds
             await ada.send(b"x")
             await stage.router.send("bob", b"x")
+        again = await back(stage)
+        assert await again.recv("ada") == b"hello of ada"
+        assert again.dropped == 0
 
     run(test)
 
