@@ -197,8 +197,10 @@ class CurvePeers:
         await _offer(self._mouths[to], frame)
 
     async def recv(self) -> tuple[str, bytes]:
-        frame = (await self._ear.recv_multipart(copy=False))[-1]
-        return _name(frame), frame.bytes
+        while True:
+            with contextlib.suppress(zmq.Again):  # a new connection wakes the socket before any frame has come
+                frame = (await self._ear.recv_multipart(copy=False))[-1]
+                return _name(frame), frame.bytes
 
     def close(self) -> None:
         self._guard.close()

@@ -259,6 +259,17 @@ def test_peers_hear_each_other_by_the_names_of_their_keys_and_no_stranger() -> N
     run(test)
 
 
+def test_a_door_waits_for_whoever_connects_and_says_nothing_yet() -> None:
+    async def test(stage: Stage) -> None:
+        async with doors(stage) as door:
+            heard = asyncio.create_task(door["bob"].recv())
+            await asyncio.sleep(0.2)
+            await door["ada"].send("bob", b"hello")
+            assert await heard == ("ada", b"hello")
+
+    run(test)
+
+
 def test_an_address_that_is_taken_is_one_sentence() -> None:
     async def test(stage: Stage) -> None:
         with pytest.raises(LinkError, match=r"cannot listen at tcp://127.*: Address already in use; free that port"):
