@@ -5,7 +5,7 @@ Owns the file format and every message about a wrong setting. Knows nothing abou
 
 from __future__ import annotations
 
-__all__ = ["Config", "difference"]
+__all__ = ["Config", "difference", "flat"]
 
 import re
 import tomllib
@@ -45,7 +45,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = {}
     seed: Annotated[int, Meta(ge=0, le=2**63 - 1, description="every draw of the run follows from it")] = 0
     engine: Annotated[
-        Literal["local", "inline"], Meta(description="`local`: a process per agent; `inline`: all in this process")
+        Literal["local", "inline", "network"],
+        Meta(
+            description="`local`: a process per agent; `inline`: all in this process; `network`: what `decentral host` "
+            "and `decentral agent` set"
+        ),
     ] = "local"
     iterations: Annotated[int, Meta(ge=0, le=EPISODES, description="collect phases, each followed by updates")] = 60
     groups: Annotated[int, Meta(ge=1, description="seeds that are played in an iteration")] = 12
@@ -152,17 +156,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def difference(old: Config, new: Config) -> tuple[str, Any, Any] | None:
     """Returns (field, old value, new value) of the first field in which two configs differ, else None."""
-    before, after = _flat(msgspec.to_builtins(old)), _flat(msgspec.to_builtins(new))
+    before, after = flat(msgspec.to_builtins(old)), flat(msgspec.to_builtins(new))
     for field in [*before, *(f for f in after if f not in before)]:
         if before.get(field) != after.get(field):
             return field, before.get(field), after.get(field)
     return None
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+def flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    """Returns nested dicts as one: ``{"env": {"level": 2}}`` -> ``{"env.level": 2}``."""
     if not isinstance(value, dict):
         return {prefix: value}
-    return {k: v for key, inner in value.items() for k, v in _flat(inner, f"{prefix}.{key}" if prefix else key).items()}
+    return {k: v for key, inner in value.items() for k, v in flat(inner, f"{prefix}.{key}" if prefix else key).items()}
 
 
 def _value(text: str) -> Any:

@@ -55,9 +55,16 @@ class RunFolder:
 
     @classmethod
     def create(
-        cls, path: Path, config: Config, agents: Sequence[str], systems: Mapping[str, str] | None = None
+        cls,
+        path: Path,
+        config: Config,
+        agents: Sequence[str],
+        systems: Mapping[str, str] | None = None,
+        places: Sequence[str] | None = None,
     ) -> RunFolder:
         """Makes the folder of a new run and locks it. ``systems``: what an agent is told once, by its name.
+
+        ``places``: the processes that have their place in it (``host``, or an agent's name), if not all of them.
 
         Raises RunError if it exists or cannot be written, EnvError for names that no folder can have, and ConfigError
         if ``config`` cannot be written down; nothing of it is left behind then.
@@ -69,7 +76,9 @@ class RunFolder:
                 f"`decentral train --resume {path}`"
             )
         settings = config.to_toml().encode()
-        found = {**versions(), "models": model_hashes(map(config.agent_config, agents))}
+        places = ("host", *agents) if places is None else places
+        here = [name for name in agents if name in places]
+        found = {**versions(), "models": model_hashes(map(config.agent_config, here))}
         new = not path.exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -77,8 +86,9 @@ class RunFolder:
             raise disk_error(path, error) from error
         folder = cls(path, config, tuple(agents), Lock(path / "lock", f"the run {str(path)!r}"))
         try:
-            folder.host.mkdir()
-            for name in agents:
+            if "host" in places:
+                folder.host.mkdir()
+            for name in here:
                 (folder.agent(name) / "checkpoints").mkdir(parents=True)
                 write_whole(folder.agent(name) / "system.txt", (systems or {}).get(name, "").encode())
             write_whole(path / "config.toml", settings)
@@ -164,7 +174,8 @@ class RunFolder:
     def _compare(self) -> None:
         """Compares what a result depends on with what was recorded."""
         recorded = _read(self.path / "versions.json", dict[str, Any])
-        hashes = model_hashes(map(self.config.agent_config, self.agents))
+        here = [name for name in self.agents if self.agent(name).is_dir()]
+        hashes = model_hashes(map(self.config.agent_config, here))
         for name, old in recorded.pop("models", {}).items():
             if (new := hashes.get(name)) != old:
                 raise RunError(

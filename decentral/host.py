@@ -65,8 +65,16 @@ class Host:
         control: Link[say.FromSupervisor],
         work: Work,
         deadline: float | None,
+        fix: Callable[[Sequence[str]], str] | None = None,
+        terms: Mapping[str, str] = {},
     ) -> None:
-        """``links``: one per agent, in the environment's order. ``deadline``: seconds of a wait, None for no clock."""
+        """
+        Args:
+            links: one per agent, in the environment's order.
+            deadline: seconds of a wait, None for no clock.
+            fix: says what to do about agents that do not answer; by default it names the files with their errors.
+            terms: what an agent must have been started with, where this host's supervisor did not start it.
+        """
         self._folder = folder
         self._config = folder.config
         self._state = folder.state
@@ -77,7 +85,7 @@ class Host:
         self._episodes = Journal(folder.host / "episodes.jsonl")
         self._phases = Journal(folder.host / "phases.jsonl")
         self._events = Journal(folder.host / "events.jsonl")
-        self._agents = Roster(links, control, self._events, deadline, lambda name: str(folder.stderr(name)))
+        self._agents = Roster(links, control, self._events, deadline, fix or self._errors, terms)
         self._updates: dict[str, int] = {}
         self._phase: Phase | None = None
         self._table = Table(tuple(links), 0)
@@ -90,6 +98,9 @@ class Host:
         self._broken: dict[int, str] = {}
         self._fault = ""
         self._transcript = Transcript(-1)
+
+    def _errors(self, names: Sequence[str]) -> str:
+        return f"see {', '.join(str(self._folder.stderr(name)) for name in names)}"
 
     async def run(self) -> None:
         """Plays until the run is over and its summary written.

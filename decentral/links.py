@@ -7,7 +7,19 @@ agent that is gone, and an agent that comes back takes its own place again.
 
 from __future__ import annotations
 
-__all__ = ["Channel", "Dealer", "Link", "MemoryChannel", "MemoryPeers", "Peers", "Router", "ZmqPeers", "pair"]
+__all__ = [
+    "Channel",
+    "Dealer",
+    "Inbox",
+    "Link",
+    "MemoryChannel",
+    "MemoryPeers",
+    "Peers",
+    "Router",
+    "ZmqPeers",
+    "open_socket",
+    "pair",
+]
 
 import asyncio
 import contextlib
@@ -49,6 +61,8 @@ class Link(Generic[_In]):
 
     def __init__(self, channel: Channel, decoder: Decoder[_In], refused: Callable[[str], None]) -> None:
         self.dropped = 0
+        self.flaw = ""
+        """Why the last frame was dropped; empty if it could be read."""
         self._channel = channel
         self._decoder = decoder
         self._refused = refused
@@ -62,10 +76,14 @@ class Link(Generic[_In]):
         while True:
             frame = await self._channel.recv()
             try:
-                return self._decoder(frame)
+                message = self._decoder(frame)
             except LinkError as error:
                 self.dropped += 1
-                self._refused(str(error))
+                self.flaw = str(error)
+                self._refused(self.flaw)
+            else:
+                self.flaw = ""
+                return message
 
     def close(self) -> None:
         self._channel.close()
@@ -106,7 +124,7 @@ class Dealer:
     """The connecting end: an agent's to the host, a process's to the supervisor. It reconnects by itself."""
 
     def __init__(self, context: zmq.asyncio.Context, endpoint: str, name: str, max_bytes: int) -> None:
-        self._socket = _socket(context, zmq.DEALER, max_bytes)
+        self._socket = open_socket(context, zmq.DEALER, max_bytes)
         self._socket.setsockopt(zmq.IDENTITY, name.encode())
         self._socket.connect(endpoint)
 
@@ -130,8 +148,8 @@ class Router:
 
     def __init__(self, context: zmq.asyncio.Context, endpoint: str, names: Iterable[str], max_bytes: int) -> None:
         self.dropped = 0
-        self._inboxes: Mapping[bytes, _Inbox] = {n.encode(): _Inbox(_LARGEST * max_bytes) for n in names}
-        self._socket = _socket(context, zmq.ROUTER, max_bytes)
+        self._inboxes: Mapping[bytes, Inbox] = {n.encode(): Inbox(max_bytes) for n in names}
+        self._socket = open_socket(context, zmq.ROUTER, max_bytes)
         self._socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
         self._socket.bind(endpoint)
         self._pump = asyncio.create_task(self._sort())
@@ -152,11 +170,11 @@ class Router:
                 self.dropped += 1
 
 
-class _Inbox:
-    """The frames of one sender that wait for their reader."""
+class Inbox:
+    """The frames of one sender, of at most ``max_bytes`` each, that wait for their reader."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._room = max_bytes
+        self._room = _LARGEST * max_bytes
         self._queue: asyncio.Queue[bytes] = asyncio.Queue(_INBOX)
 
     def put(self, frame: bytes) -> bool:
@@ -176,7 +194,7 @@ class _Inbox:
 class _Routed:
     """One name's channel of a `Router`, which owns the socket."""
 
-    def __init__(self, socket: zmq.asyncio.Socket, name: bytes, inbox: _Inbox) -> None:
+    def __init__(self, socket: zmq.asyncio.Socket, name: bytes, inbox: Inbox) -> None:
         self._socket = socket
         self._name = name
         self._inbox = inbox
@@ -192,7 +210,8 @@ class _Routed:
         pass
 
 
-def _socket(context: zmq.asyncio.Context, kind: int, max_bytes: int) -> zmq.asyncio.Socket:
+def open_socket(context: zmq.asyncio.Context, kind: int, max_bytes: int) -> zmq.asyncio.Socket:
+    """Returns a socket that refuses larger frames."""
     socket: zmq.asyncio.Socket = context.socket(kind)
     socket.setsockopt(zmq.MAXMSGSIZE, max_bytes)
     socket.setsockopt(zmq.LINGER, 1000)
@@ -251,7 +270,7 @@ class ZmqPeers:
         others: Mapping[str, str],
         max_bytes: int = MAX_PEER,
     ) -> None:
-        self._ear = _socket(context, zmq.ROUTER, max_bytes)
+        self._ear = open_socket(context, zmq.ROUTER, max_bytes)
         self._ear.setsockopt(zmq.ROUTER_HANDOVER, 1)
         self._ear.bind(endpoint)
         self._mouths = {other: Dealer(context, where, name, max_bytes) for other, where in others.items()}

@@ -75,6 +75,8 @@ class Welcome(Message, frozen=True):
     """The host is there. It names the host's session, so that an answer to an earlier host can be told apart."""
 
     session: str
+    terms: dict[str, str] = {}
+    """What it plays by, where it did not start the agents; see `decentral.terms`."""
 
 
 class Begin(Message, frozen=True):
@@ -129,6 +131,8 @@ class Hello(Message, frozen=True):
 
     name: str
     session: str = ""
+    terms: dict[str, str] = {}
+    """What it was started with, as in Welcome."""
 
 
 class Actions(Message, frozen=True):
@@ -200,7 +204,7 @@ class Status(Message, frozen=True):
     name: str
     phase: Phase | None = None
     updates: int = 0
-    busy: Literal["", "loading", "acting", "updating", "exporting"] = ""
+    busy: Literal["", "loading", "acting", "updating", "exporting", "done"] = ""
     metrics: Metrics = {}
     """What the last update returned."""
 

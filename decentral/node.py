@@ -54,8 +54,16 @@ class Node:
         control: Link[say.FromSupervisor],
         work: Work,
         deadline: float | None,
+        fix: str = "",
+        terms: Mapping[str, str] = {},
     ) -> None:
-        """``folder``: the agent's own. ``deadline``: seconds of any wait, None for no clock."""
+        """
+        Args:
+            folder: the agent's own.
+            deadline: seconds of any wait, None for no clock.
+            fix: what to do about a silent host; by default it names the file with its errors.
+            terms: what the agent was started with, where the host's supervisor did not start it.
+        """
         self.name = name
         self._make = make
         self._folder = folder
@@ -68,6 +76,8 @@ class Node:
         self._events = Journal(folder / "events.jsonl")
         self._advice = Journal(folder / "advice.jsonl")
         self._mind: Mind | None = None
+        self._fix = fix or f"see {folder.parent.parent / 'host' / 'stderr.txt'}"
+        self._terms = dict(terms)
         self._exchange = talk(answer=self._answer, event=self._events.event)
         self._exchange.busy = True
         self._journals = (self._figures, self._events, self._advice)
@@ -96,19 +106,18 @@ class Node:
         self._say(busy="loading")
         mind = self._mind = await self._work(self._make)
         self._say(busy="", updates=mind.updates)
-        await self._world.send(say.Hello(self.name))
+        await self._world.send(say.Hello(self.name, terms=self._terms))
         while True:
             await self._hear(mind, await within(self._patience, self._world.recv(), self._silence))
 
     def _silence(self) -> str:
-        host = self._folder.parent.parent / "host"
-        return f"{self.name} waited {self._patience:g} s for the host: see {host / 'stderr.txt'}"
+        return f"{self.name} waited {self._patience:g} s for the host: {self._fix}"
 
     async def _hear(self, mind: Mind, message: say.FromHost) -> None:
         match message:
             case say.Welcome(session):
                 self._phase = None
-                await self._world.send(say.Hello(self.name, session))
+                await self._world.send(say.Hello(self.name, session, self._terms))
             case say.Begin(phase, iteration):
                 await self._settle(mind, iteration)
                 await self._work(mind.begin, phase)
@@ -121,6 +130,7 @@ class Node:
                 await self._settle(mind, iteration)
                 await self._export(mind)
                 await self._world.send(say.Finished(mind.updates))
+                self._say(busy="done")
             case say.Turns() | say.Over() | say.Close() if message.phase != self._phase:
                 pass  # of a phase that was started over
             case say.Turns(phase, batch, requests):

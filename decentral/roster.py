@@ -12,7 +12,7 @@ __all__ = ["Gone", "Roster"]
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import NoReturn
 
@@ -20,6 +20,7 @@ from decentral.errors import DeadlineError
 from decentral.journal import Dropped, Journal
 from decentral.links import Link
 from decentral.messages import FromAgent, FromSupervisor, Hello, Lost, Message, Stop, Welcome
+from decentral.terms import disagreement
 from decentral.waits import Stopped, beside, within
 
 _GREETING = 0.5
@@ -44,15 +45,23 @@ class Roster:
         control: Link[FromSupervisor],
         events: Journal,
         deadline: float | None,
-        place: Callable[[str], str],
+        fix: Callable[[Sequence[str]], str],
+        terms: Mapping[str, str] = {},
     ) -> None:
-        """``deadline``: seconds to wait for an answer, None for no clock. ``place``: where an agent's errors are."""
+        """
+        Args:
+            deadline: seconds to wait for an answer, None for no clock.
+            fix: says what a person can do about agents that do not answer.
+            terms: what an agent must have been started with; see `decentral.terms`.
+        """
         self.names = tuple(links)
         self._links = links
         self._control = control
         self._events = events
         self._deadline = deadline
-        self._place = place
+        self._fix = fix
+        self._terms = dict(terms)
+        self._unlike: dict[str, str] = {}
         self._session = uuid.uuid4().hex
         self._there: set[str] = set()
         self._owed: dict[str, tuple[float, str]] = {}
@@ -79,7 +88,7 @@ class Roster:
             if self._deadline is not None and time.monotonic() - start > self._deadline:
                 raise DeadlineError(self._sentence(missing, "to be ready", self._deadline))
             for name in missing:
-                await self.send(name, Welcome(self._session))
+                await self._welcome(name)
             try:
                 async with asyncio.timeout(pulse):
                     while not self._there.issuperset(missing):
@@ -140,15 +149,22 @@ class Roster:
             if message.name != name:
                 self.refuse(name, f"Hello of {message.name[:80]!r}")
             elif message.session == self._session:
-                self._there.add(name)
+                unlike = self._unlike[name] = disagreement(self._terms, message.terms)
+                if unlike:
+                    self.refuse(name, f"Hello with {unlike}")
+                else:
+                    self._there.add(name)
             else:
-                await self.send(name, Welcome(self._session))
+                await self._welcome(name)
                 self._leave(name, "came back as a new process")
         elif name not in self._there:
             self.refuse(name, f"{type(message).__name__} before Hello")
         else:
             return name, message
         return None
+
+    async def _welcome(self, name: str) -> None:
+        await self.send(name, Welcome(self._session, self._terms))
 
     def _leave(self, name: str, why: str) -> None:
         if name in self._there:
@@ -161,7 +177,9 @@ class Roster:
         return self._sentence([name], self._owed[name][1], self._deadline or 0.0)
 
     def _sentence(self, names: list[str], what: str, seconds: float) -> str:
-        where = ", ".join(self._place(name) for name in names)
+        known = ((name, self._unlike.get(name) or self._links[name].flaw) for name in names)
+        flaws = "; ".join(f"{name}: {flaw}" for name, flaw in known if flaw)
         return (
-            f"waited {seconds:g} s for {', '.join(names)} {what}: see {where}, or raise `deadline` if it is only slow"
+            f"waited {seconds:g} s for {', '.join(names)} {what}{f' ({flaws})' if flaws else ''}: {self._fix(names)}, "
+            "or raise `deadline` if it is only slow"
         )

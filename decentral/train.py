@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["fresh", "train"]
+__all__ = ["check", "explore", "fresh", "play", "train"]
 
 import importlib.util
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,21 +67,16 @@ def train(
             raise RunError("resume=True does not say which run: give its folder as out")
         folder = RunFolder.resume(Path(out), config)
         config = folder.config
-        _check(config, factory, folder.agents)
+        check(config, factory, folder.agents)
     else:
         if config is None:
             raise ConfigError("nothing to train on: give an environment's name, an EnvConfig, a Config or a callable")
-        game = make(config.env, factory)
-        try:
-            config = msgspec.structs.replace(config, teams=config.teams or game.teams)
-            _check(config, factory, game.agents)
-            game.reset(config.seed)
-            systems = {name: game.system(name) for name in game.agents}
-        finally:
-            game.close()
-        folder = RunFolder.create(Path(out) if out is not None else fresh(config), config, game.agents, systems)
+        _check_engine(config)
+        config, agents, systems = explore(config, factory)
+        folder = RunFolder.create(Path(out) if out is not None else fresh(config), config, agents, systems)
     try:
-        _play(folder, factory, on_event, ask)
+        _check_engine(config)
+        play(folder, _job(folder, factory, ask), on_event)
     finally:
         folder.release()
     return Run.load(folder.path)
@@ -101,8 +96,33 @@ def _config(env: object, factory: Callable[..., Any] | None, fields: dict[str, A
     return Config.of(env=env, **fields)
 
 
-def _check(config: Config, factory: Callable[..., Any] | None, agents: tuple[str, ...]) -> None:
-    """Raises ConfigError for what only shows once the environment's agents are known."""
+def explore(
+    config: Config, factory: Callable[..., Any] | None = None, own: Sequence[str] | None = None
+) -> tuple[Config, tuple[str, ...], dict[str, str]]:
+    """Makes the environment once; returns the config with its teams, its agents, and what each is told once.
+
+    Raises what `check` does, and EnvError.
+    """
+    game = make(config.env, factory)
+    try:
+        config = msgspec.structs.replace(config, teams=config.teams or game.teams)
+        check(config, factory, game.agents, own)
+        game.reset(config.seed)
+        return config, game.agents, {name: game.system(name) for name in game.agents}
+    finally:
+        game.close()
+
+
+def check(
+    config: Config,
+    factory: Callable[..., Any] | None,
+    agents: tuple[str, ...],
+    own: Sequence[str] | None = None,
+) -> None:
+    """Raises ConfigError for what only shows once the environment's agents are known.
+
+    ``own``: the agents that will run here, if not all of them.
+    """
     from decentral.neighbours import neighbours
 
     config.check_agents(agents)
@@ -111,9 +131,9 @@ def _check(config: Config, factory: Callable[..., Any] | None, agents: tuple[str
             f"the environment {config.env.name} is an object of this process, which the processes of engine = 'local' "
             "cannot import: put it into a file and name it 'game.py:callable', or use engine = 'inline'"
         )
-    for name in agents:
+    for name in agents if own is None else own:
         agent = config.agent_config(name)
-        if agent.kind == "human" and config.engine == "local":
+        if agent.kind == "human" and config.engine != "inline":
             raise ConfigError(f"agent {name!r} is human, and its own process has no terminal: use engine = 'inline'")
         if agent.kind == "scripted":
             if not agent.script:
@@ -124,6 +144,14 @@ def _check(config: Config, factory: Callable[..., Any] | None, agents: tuple[str
     neighbours(config, agents)
     if config.tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise MissingExtra("tensorboard = true", "tensorboard")
+
+
+def _check_engine(config: Config) -> None:
+    if config.engine == "network":
+        raise ConfigError(
+            "engine = 'network' is not played by one command: start `decentral host`, and `decentral agent` for each "
+            "agent, with --resume to go on"
+        )
 
 
 def fresh(config: Config) -> Path:
@@ -138,13 +166,26 @@ def fresh(config: Config) -> Path:
     raise RunError(f"a thousand runs are called {stem!r} already: give another folder as out")
 
 
-def _play(
-    folder: RunFolder,
-    factory: Callable[..., Any] | None,
-    on_event: Emit | None,
-    ask: Callable[[Turn], str] | None,
-) -> None:
-    """Lets the engine play, and writes ``log.txt``."""
+def _job(
+    folder: RunFolder, factory: Callable[..., Any] | None, ask: Callable[[Turn], str] | None
+) -> Callable[[Emit], Coroutine[Any, Any, None]]:
+    """Returns what the engine does."""
+    config = folder.config
+    if config.engine == "local":
+        from decentral.engines.local import Supervisor
+
+        return lambda emit: Supervisor(folder, emit).run()
+    cap(config.threads or share(len(folder.agents)))
+    from decentral.engines import inline
+    from decentral.node import mind_of
+
+    return lambda emit: inline.play(
+        folder, lambda: make(config.env, factory), lambda name: mind_of(name, folder, ask), emit
+    )
+
+
+def play(folder: RunFolder, job: Callable[[Emit], Coroutine[Any, Any, None]], on_event: Emit | None) -> None:
+    """Lets an engine play, and writes ``log.txt``."""
     from decentral.progress import Board
     from decentral.tensorboard import EventFiles
 
@@ -176,18 +217,4 @@ def _play(
 
     with log:
         note(f"{config.env.name} with engine {config.engine}, {threads} threads per process")
-        if config.engine == "local":
-            from decentral.engines.local import Supervisor
-
-            drive(lambda emit: Supervisor(folder, emit).run(), seen)
-            return
-        cap(threads)
-        from decentral.engines import inline
-        from decentral.node import mind_of
-
-        drive(
-            lambda emit: inline.play(
-                folder, lambda: make(config.env, factory), lambda name: mind_of(name, folder, ask), emit
-            ),
-            seen,
-        )
+        drive(job, seen)

@@ -91,10 +91,7 @@ GAMES = {
         {"together": _foraging(5, 16), "newcomer": _foraging(7, 20)},
         {"together": 60, "newcomer": 40},
         _FORAGER,
-        (
-            {"env": _foraging(5, 16), "agent": _FORAGER, "iterations": 50},
-            {"env": _foraging(7, 20), "agent": _FORAGER | {"lr": 3e-4, "uniform_steps": 0}, "iterations": 40},
-        ),
+        ({"env": _foraging(5, 16), "agent": _FORAGER, "iterations": 50},),
     ),
 }
 CROWD = 4
@@ -266,7 +263,7 @@ def _rows(settings: Mapping[str, Any], found: Mapping[str, Sequence[Run]]) -> li
                 "success": _percent(success)[0],
                 "ci95": _percent(success)[1:],
                 "over_none": None if rule == "none" else _percent(gain),
-                "episodes_to_threshold": next((e for e, mean in zip(episodes, means) if mean >= threshold), None),
+                "episodes_to_threshold": next((e for e, mean in zip(episodes, means) if mean >= threshold > 0), None),
                 "threshold": 100 * threshold,
                 "bytes_per_episode": float(np.mean([_bytes(run) for run in runs])),
                 "by_seed": [100 * end for end in ends[rule]],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 __all__ = ["app"]
 
-from decentral.commands import benches, environments, models, new, processes, runs
+from decentral.commands import benches, environments, models, network, new, processes, runs
 from decentral.commands.root import app
 
 app.add_typer(new.group)
@@ -16,4 +16,6 @@ app.add_typer(environments.group, name="envs")
 app.add_typer(benches.group, name="bench")
 app.add_typer(models.pocket, name="pocket")
 app.add_typer(models.mtp, name="mtp")
-app.add_typer(processes.group)
+app.add_typer(network.group)
+app.add_typer(network.keys, name="keys")
+app.add_typer(processes.group, name="process", hidden=True)

@@ -1,4 +1,4 @@
-"""The processes of a run, which `train` starts."""
+"""The processes of a run on one machine, which `train` starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RunFolderOption = Annotated[Path, typer.Option("--run", help="The run's folder."
 LinksOption = Annotated[Path, typer.Option("--links", help="The folder of the run's sockets.")]
 
 
-@group.command("host", hidden=True)
+@group.command("host")
 def host_command(run: RunFolderOption, links: LinksOption) -> None:
     """The environment of a run; started by `train`."""
     from decentral.host import main
@@ -24,7 +24,7 @@ def host_command(run: RunFolderOption, links: LinksOption) -> None:
     main(run, links)
 
 
-@group.command("agent", hidden=True)
+@group.command("agent")
 def agent_command(name: str, run: RunFolderOption, links: LinksOption) -> None:
     """One agent of a run; started by `train`."""
     from decentral.node import main

@@ -5,12 +5,11 @@ No clock decides anything here, so a run is a function of its config and seed.
 
 from __future__ import annotations
 
-__all__ = ["MakeMind", "play"]
+__all__ = ["Heard", "MakeMind", "play"]
 
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import NoReturn
 
 from decentral import messages as say
 from decentral.agents.mind import Mind
@@ -31,7 +30,7 @@ _TURNS = 200
 """Turns of the loop that advice is awaited for, in place of seconds: who answers at all has answered by then."""
 
 
-class _Heard:
+class Heard:
     """A process's end of its control link: what it says becomes an event at once, and nobody tells it anything."""
 
     def __init__(self, emit: Emit) -> None:
@@ -43,7 +42,7 @@ class _Heard:
         if not isinstance(message, say.Failed):
             self._emit(message)
 
-    async def recv(self) -> NoReturn:
+    async def recv(self) -> bytes:
         await asyncio.Event().wait()
         raise AssertionError("nobody sets this event")
 
@@ -61,7 +60,7 @@ async def play(folder: RunFolder, make_game: Callable[[], Game], make_mind: Make
     def refused(name: str) -> Dropped:
         return Dropped(partial(events.event, "dropped message", name=name))
 
-    control = Link(_Heard(emit), from_supervisor, refused("supervisor"))
+    control = Link(Heard(emit), from_supervisor, refused("supervisor"))
     work = Direct()
     doors: dict[str, MemoryPeers] = {}
     worlds = {}

@@ -123,7 +123,7 @@ class Supervisor:
         return f"{how} by {signal.Signals(-code).name}; {where}"
 
     async def _start(self, name: str) -> asyncio.subprocess.Process:
-        role = ["host"] if name == "host" else ["agent"]
+        role = ["process", "host" if name == "host" else "agent"]
         options = ["--run", str(self._folder.path), "--links", str(self._endpoints.folder)]
         who = [] if name == "host" else ["--", name]  # a name may start with a dash
         threads = self._folder.config.threads or share(len(self._folder.agents))

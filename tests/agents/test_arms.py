@@ -46,7 +46,7 @@ def simulate(rule: str, student: View, teachers: list[View], trust: Floats, rand
         ]
         weights = np.array(raw) / sum(raw)
         mixed = sum(w * one.probabilities for w, one in zip(weights, teachers))
-        strength = 3.0 * sum(weights * trust)
+        strength = 3.0 * min(1.0, 2 * sum(weights * trust))
         # rejection sampling: draw from one's own, keep with a chance that grows with what the teachers favour
         found: list[int] = []
         while len(found) < COUNT:

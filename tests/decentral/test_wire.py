@@ -50,7 +50,7 @@ Frames = dict[str, list[bytes]]
 def wire(monkeypatch: pytest.MonkeyPatch) -> Frames:
     """Every frame of every link: "sender->receiver" -> frames."""
     frames: Frames = defaultdict(list)
-    send, knock, heard = MemoryChannel.send, MemoryPeers.send, inline._Heard.send
+    send, knock, heard = MemoryChannel.send, MemoryPeers.send, inline.Heard.send
 
     async def sent(self: MemoryChannel, frame: bytes) -> None:
         frames[self.label].append(frame)
@@ -66,7 +66,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Frames:
 
     monkeypatch.setattr(MemoryChannel, "send", sent)
     monkeypatch.setattr(MemoryPeers, "send", knocked)
-    monkeypatch.setattr(inline._Heard, "send", told)
+    monkeypatch.setattr(inline.Heard, "send", told)
     return frames
 
 
