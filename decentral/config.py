@@ -71,7 +71,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ] = "complete"
     patience: Annotated[
         float, Meta(gt=0, description="seconds that an agent waits for advice before it acts without")
-    ] = 2.0
+    ] = 1.0
     deadline: Annotated[float, Meta(gt=0, description="seconds a wait may last before the run stops and names who")] = (
         300.0
     )

@@ -26,7 +26,12 @@ from decentral.messages import MAX_PEER, VERSION, Advice, Ask, Decoder, Peer, en
 _MOST_BAD = 100
 """So many bad frames of a peer are read between two calls of `renew`; its further frames are dropped unread."""
 _MOST_LATE = 3
-"""After so many Asks in a row without Advice in time, a peer is not asked until `renew`: patience costs everybody."""
+"""After so many Asks in a row without Advice in time, a peer is left alone: patience costs everybody.
+
+One that was never heard, or was left alone before, is so after the first.
+"""
+_LONGEST_REST = 64
+"""Calls of `renew` after which a peer that was left alone again and again is tried once more."""
 _SESSIONS = 64
 """Sessions, and late Asks, that are remembered of each peer."""
 _RUSH = 64
@@ -85,11 +90,33 @@ class _Peer:
     """Numbers of Asks that nobody waits for any more."""
     misses: int = 0
     """How many of them came in a row."""
+    heard: bool = False
+    """Whether its last Advice came in time, and it was not left alone since."""
+    rest: int = 0
+    """How many calls of `Exchange.renew` it was last left alone for, twice as many each time; 0: never, or heard."""
+    resting: int = 0
+    """How many of them are left."""
     sessions: dict[int, int] = field(default_factory=dict)
     """Its sessions and the last number of each, the newest last."""
     questions: int = 0
     """How many it has asked since `Exchange.renew`."""
     answering: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether it is not to be asked now."""
+        given_up = self.misses >= (_MOST_LATE if self.heard else 1)
+        return given_up or self.resting > 0 or self.figures.dropped >= _MOST_BAD
+
+    def renew(self) -> None:
+        """Starts a phase."""
+        if self.resting:
+            self.resting -= 1
+        elif self.misses and self.alone:
+            self.heard = False
+            self.rest = self.resting = min(2 * self.rest or 1, _LONGEST_REST)
+        self.figures = Figures()
+        self.questions = self.misses = 0
 
     def fresh(self, session: int, number: int) -> bool:
         """Says whether an Ask is newer than all others of its session, and notes it."""
@@ -152,10 +179,12 @@ class Exchange:
         return {key: told.count for key, told in self._told.items()}
 
     def renew(self) -> None:
-        """Starts a phase: budgets are full, figures are 0, and every peer is heard and asked again."""
+        """Starts a phase: budgets are full, figures are 0, and every peer is heard and asked again.
+
+        Only who was left alone for its silence rests for a phase, and for twice as many each time it is silent still.
+        """
         for peer in self._peers.values():
-            peer.figures = Figures()
-            peer.questions = peer.misses = 0
+            peer.renew()
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -187,7 +216,7 @@ class Exchange:
         """Asks one teacher, one frame after the other, since a peer answers one at a time."""
         peer = self._peers[name]
         for rows in _frames(questions, self._sound(name, questions)):
-            if peer.misses >= _MOST_LATE or peer.figures.dropped >= _MOST_BAD:
+            if peer.alone:
                 return
             opened = _Open(tuple(questions[row] for row in rows))
             number, peer.asked = peer.asked, peer.asked + 1
@@ -297,7 +326,8 @@ class Exchange:
                 old = ours and 0 <= advice.number < peer.asked
                 self._drop(sender, "an old Advice" if old else "an Advice that was not asked for", frame)
             return
-        peer.misses = 0
+        peer.misses = peer.rest = 0
+        peer.heard = True
         peer.figures.advice_in += 1
         peer.figures.latency_s += perf_counter() - opened.since
         opened.answers = tuple(self._checked(sender, opened.questions, advice.answers, frame))
