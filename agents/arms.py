@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from decentral.agents.choosing import follow, majority, tilt, veto
-from decentral.agents.credibility import View, ccks_weights, our_weights, preference
+from decentral.agents.credibility import View, ccks_weights, our_weights, preference, trimmed
 
 Floats = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def decide(rule: str, student: View, teachers: Sequence[View], trust: Floats, st
             return Decision(veto(own, favour) if weights.any() else own, weights, favour, float(weights.any()))
         case "ours":
             weights = our_weights(student, teachers, trust)
-            favour = preference(weights, teachers)
+            favour = trimmed(weights, teachers)
             belief = min(1.0, 2 * float(weights @ trust))
             return Decision(tilt(own, favour, strength * belief), weights, favour, belief)
     raise ValueError(f"no rule is called {rule!r}")

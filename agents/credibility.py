@@ -5,7 +5,7 @@ Pure functions over arrays; A legal actions, J teachers. Source: CCKS, arXiv 260
 
 from __future__ import annotations
 
-__all__ = ["View", "ccks_weights", "our_weights", "preference"]
+__all__ = ["View", "ccks_weights", "our_weights", "preference", "trimmed"]
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,25 +44,46 @@ def ccks_weights(student: View, teachers: Sequence[View], margin: float = 0.0) -
     Not eligible is who is less certain than the student, or whose value does not exceed the student's by more than the
     margin, if both have one. Who sends no embedding is as far as the others are.
     """
-    eligible = [one.entropy <= student.entropy and _worth(student, one, margin) for one in teachers]
     certain = np.array([one.entropy for one in teachers])
-    return _softmax(-_distances(student, teachers) * certain, np.array(eligible, dtype=bool))
+    return _softmax(-_distances(student, teachers) * certain, _eligible(student, teachers, margin))
 
 
 def our_weights(student: View, teachers: Sequence[View], trust: Floats, floor: float = FLOOR) -> Floats:
-    """Returns (J,) weights like ``trust * exp(-distance * max(entropy, floor))``; all 0 if nobody is trusted.
+    """Returns (J,) weights like ``trust * exp(-distance * max(entropy, floor))``; all 0 if nobody is eligible.
 
-    Unlike the paper's, they give no teacher more for being certain than ``floor`` nats would, so that a confident liar
-    far from the student's consensus cannot outweigh honest teachers. Who sends no embedding is as far as the others.
+    Eligible is who is so by the paper's rules, and trusted: agents that know equally little and believe each other
+    agree on anything. Unlike the paper's, the weights give no teacher more for being certain than ``floor`` nats would,
+    so that a confident liar far from the student's consensus cannot outweigh honest teachers. Who sends no embedding is
+    as far as the others are.
     """
     score = -_distances(student, teachers) * np.maximum([one.entropy for one in teachers], floor)
-    return _softmax(score + np.log(np.maximum(trust, 1e-12)), trust > 1e-9)
+    return _softmax(score + np.log(np.maximum(trust, 1e-12)), _eligible(student, teachers) & (trust > 1e-9))
 
 
 def preference(weights: Floats, teachers: Sequence[View]) -> Floats:
     """Returns (A,) what the teachers favour: the weighted mean of their probabilities less its mean over actions."""
     mixed = weights @ np.stack([one.probabilities for one in teachers])
     return np.asarray(mixed - mixed.mean())
+
+
+def trimmed(weights: Floats, teachers: Sequence[View]) -> Floats:
+    """Returns (A,) like `preference`, of a mean that leaves out a third of the weight at either end of each action.
+
+    So nobody with less than a third of the weight, however certain, can move it beyond what the others say.
+
+    >>> views = [View(np.array(p)) for p in ([0.9, 0.1], [0.8, 0.2], [0.0, 1.0])]
+    >>> trimmed(np.full(3, 1 / 3), views).round(3).tolist()
+    [0.3, -0.3]
+    """
+    if not weights.any():
+        return np.zeros(len(teachers[0].probabilities))
+    table = np.stack([one.probabilities for one in teachers])
+    order = table.argsort(axis=0)
+    share = weights[order] / weights.sum()
+    above = share.cumsum(axis=0)
+    kept = np.clip(np.minimum(above, 2 / 3) - np.maximum(above - share, 1 / 3), 0.0, None)
+    middle = 3 * (kept * np.take_along_axis(table, order, axis=0)).sum(axis=0)
+    return np.asarray(middle - middle.mean())
 
 
 def _distances(student: View, teachers: Sequence[View]) -> Floats:
@@ -72,6 +93,11 @@ def _distances(student: View, teachers: Sequence[View]) -> Floats:
     far = np.array([np.nan if own is None or z is None else np.linalg.norm(own - z) for z in others])
     known = far[~np.isnan(far)]
     return np.where(np.isnan(far), known.mean() if len(known) else 0.0, far)
+
+
+def _eligible(student: View, teachers: Sequence[View], margin: float = 0.0) -> NDArray[np.bool_]:
+    found = [one.entropy <= student.entropy and _worth(student, one, margin) for one in teachers]
+    return np.array(found, dtype=bool)
 
 
 def _worth(student: View, teacher: View, margin: float) -> bool:

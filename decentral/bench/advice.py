@@ -96,7 +96,7 @@ GAMES = {
 }
 CROWD = 4
 """Agents of the crowd, a `meet` in which a newcomer joins copies of those that learnt to meet in pairs."""
-CROWD_ITERATIONS = 30
+CROWD_ITERATIONS = 20
 BADS = (Bad("1/3", "complete", "bob"), Bad("1/2", "ring", "bob"))
 QUIET = ("silent", "slow", "flooding")
 """Bad teachers who tell the rules nothing to tell them apart by."""
@@ -174,13 +174,13 @@ class _Bench:
     def hostile(self) -> list[dict[str, Any]]:
         """Returns a row per kind of bad teacher, its share among the newcomer's teachers, and rule."""
         before = self._taught("meet", GAMES["meet"])
-        keys = [("honest", Bad("0", "complete", "")), *((kind, bad) for kind in KINDS for bad in BADS)]
+        keys = [("honest", Bad("0", "complete", "")), *((kind, bad) for bad in BADS for kind in KINDS)]
         plan = {
             (kind, bad, rule, seed): self._crowd(kind, bad, rule, seed, before)
-            for kind, bad in keys[: 2 if self._quick else None]
             for seed in self._seeds[:3]
+            for kind, bad in keys[: 2 if self._quick else None]
             for rule in self._rules
-            if (rule != "none" or kind == "honest") and (rule == "ours" or kind not in QUIET)
+            if kind == "honest" or rule == "ours" or (rule != "none" and bad == BADS[0] and kind not in QUIET)
         }
         runs = dict(zip(plan, train_all(plan.values(), self._workers, self._report)))
         rows = []
@@ -207,7 +207,9 @@ class _Bench:
 
     def _cell(self, name: str, setting: str, rule: str, seed: int, before: Run) -> Training:
         game, advice = GAMES[name], _advice(rule)
-        fields = {"env": game.envs[setting], "iterations": game.iterations[setting], "agent": game.agent}
+        iterations = game.iterations[setting]
+        fields = {"env": game.envs[setting], "iterations": iterations, "agent": game.agent}
+        fields["eval_every"] = iterations // 20
         if setting == "together":
             fields["agent"] = game.agent | advice
         else:
@@ -223,14 +225,14 @@ class _Bench:
         fields = {
             "env": _MEET | {"options": {"agents": CROWD}},
             "iterations": CROWD_ITERATIONS,
+            "eval_every": CROWD_ITERATIONS // 5,
             "agents": agents,
             "topology": bad.topology,
         }
         return self._training(f"crowd-{kind}-{bad.topology}-{rule}-{seed}", seed, fields)
 
     def _training(self, name: str, seed: int, fields: Mapping[str, Any]) -> Training:
-        often = {"eval_episodes": 32, "eval_every": max(1, fields["iterations"] // 15)}
-        config = {"seed": seed, "engine": "inline", **_BATCH, **often, **fields}
+        config = {"seed": seed, "engine": "inline", "eval_episodes": 32, **_BATCH, **fields}
         return Training(self._folder / name, Config.of(**config | (QUICK if self._quick else {})))
 
 

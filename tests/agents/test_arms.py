@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from decentral.agents.arms import decide
 from decentral.agents.choosing import tilt, veto
-from decentral.agents.credibility import View, ccks_weights, our_weights, preference
+from decentral.agents.credibility import View, ccks_weights, our_weights, preference, trimmed
 
 Floats = NDArray[np.float64]
 RULES = ("follow", "majority", "ccks", "ours")
@@ -22,6 +22,17 @@ def view(random: np.random.Generator, actions: int, sharp: float = 1.0) -> View:
     )
 
 
+def eligible(student: View, teacher: View) -> bool:
+    return teacher.entropy <= student.entropy and teacher.value > student.value
+
+
+def middle(weights: Floats, teachers: list[View]) -> Floats:
+    """The mean of the middle third of a crowd in which each teacher has as many voices as it has weight."""
+    crowd = np.repeat([one.probabilities for one in teachers], np.round(weights * 300_000).astype(int), axis=0)
+    third = len(crowd) // 3
+    return np.sort(crowd, axis=0)[third : len(crowd) - third].mean(axis=0)
+
+
 def simulate(rule: str, student: View, teachers: list[View], trust: Floats, random: np.random.Generator) -> Floats:
     """Plays a rule out, literally as it is described, and returns how often each action came."""
     actions = len(student.probabilities)
@@ -29,8 +40,8 @@ def simulate(rule: str, student: View, teachers: list[View], trust: Floats, rand
     if rule == "ccks":
         scores = []
         for one in teachers:
-            eligible = one.entropy <= student.entropy and one.value > student.value
-            scores.append(-np.linalg.norm(student.embedding - one.embedding) * one.entropy if eligible else -np.inf)
+            far = np.linalg.norm(student.embedding - one.embedding)
+            scores.append(-far * one.entropy if eligible(student, one) else -np.inf)
         weights = np.exp(scores) / np.exp(scores).sum() if np.isfinite(scores).any() else None
         first = random.choice(actions, COUNT, p=own)
         if weights is None:
@@ -42,10 +53,14 @@ def simulate(rule: str, student: View, teachers: list[View], trust: Floats, rand
     if rule == "ours":
         raw = [
             t * np.exp(-np.linalg.norm(student.embedding - one.embedding) * max(one.entropy, 0.3))
+            if eligible(student, one)
+            else 0.0
             for one, t in zip(teachers, trust)
         ]
+        if not any(raw):
+            return np.bincount(random.choice(actions, COUNT, p=own), minlength=actions) / COUNT
         weights = np.array(raw) / sum(raw)
-        mixed = sum(w * one.probabilities for w, one in zip(weights, teachers))
+        mixed = middle(weights, teachers)
         strength = 3.0 * min(1.0, 2 * sum(weights * trust))
         # rejection sampling: draw from one's own, keep with a chance that grows with what the teachers favour
         found: list[int] = []
@@ -110,8 +125,9 @@ def test_a_confident_liar_far_away_outweighs_honest_teachers_in_the_papers_form_
 
 def test_who_sends_no_embedding_is_as_far_as_the_others() -> None:
     random = np.random.default_rng(2)
-    student, known = view(random, 3), view(random, 3)
+    student, known = View(view(random, 3).probabilities, view(random, 3).embedding), view(random, 3)
     silent = View(known.probabilities)
+    assert known.entropy < student.entropy
     assert np.allclose(our_weights(student, [known, silent], np.full(2, 0.5)), 0.5)
     assert np.allclose(our_weights(student, [silent, silent], np.full(2, 0.5)), 0.5)
     even = View(np.full(3, 1 / 3), student.embedding)
@@ -123,6 +139,23 @@ def test_a_tilt_leaves_what_is_impossible_impossible_and_survives_any_strength()
     assert p.tolist() == [0.0, 1.0, 0.0]
     own = np.array([0.2, 0.8])
     assert np.allclose(tilt(own, np.array([0.5, -0.5]), 0.0), own)
+
+
+def test_a_liar_with_less_than_a_third_of_the_weight_cannot_move_what_the_others_agree_on() -> None:
+    honest, liar = View(np.array([0.6, 0.3, 0.1])), View(np.array([0.0, 0.0, 1.0]))
+    agreed = preference(np.ones(1), [honest])
+    assert np.allclose(trimmed(np.full(3, 1 / 3), [honest, liar, honest]), agreed)
+    assert not np.allclose(trimmed(np.array([0.3, 0.4, 0.3]), [honest, liar, honest]), agreed)
+    assert np.allclose(trimmed(np.array([0.5, 0.5]), [honest, liar]), preference(np.full(2, 0.5), [honest, liar]))
+
+
+def test_belief_is_full_until_a_peer_is_distrusted() -> None:
+    student, teacher = View(np.full(3, 1 / 3)), View(np.array([0.8, 0.1, 0.1]))
+    beliefs = [decide("ours", student, [teacher], np.array([t]), 3.0).belief for t in (0.9, 0.5, 0.25)]
+    assert beliefs == [1.0, 1.0, 0.5]
+    assert decide("ours", teacher, [student], np.ones(1), 3.0).belief == 0.0, "who is less certain teaches nobody"
+    assert decide("ccks", teacher, [student], np.ones(1), 3.0).belief == 0.0
+    assert decide("follow", teacher, [student], np.zeros(1), 3.0).belief == 1.0
 
 
 def test_values_and_certainty_decide_who_is_eligible_in_the_papers_form() -> None:
