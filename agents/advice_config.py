@@ -55,7 +55,7 @@ class AdviceConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             description="what it adds to an action's advantage if all advice is for it alone and is believed; less and "
             "below 0 for other actions (CCKS: 0 to 0.4)",
         ),
-    ] = 0.0
+    ] = 0.4
     bytes: Annotated[
         int,
         Meta(

@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 import decentral
+from decentral.agents.advice_config import AdviceConfig
 from decentral.agents.config import AgentConfig
 from decentral.bad_teachers import KINDS
 from decentral.bench.grid import code_hash
@@ -78,9 +79,8 @@ _TEACHING = {"groups": 6, "group": 8}
 _MEET = {"name": "meet", "level": 2}
 
 
-def _foraging(size: int, rounds: int) -> dict[str, Any]:
-    options = {"max_episode_steps": rounds}
-    return {"name": f"lbforaging/Foraging-{size}x{size}-2p-1f-coop-v3", "options": options}
+def _foraging(kind: str, rounds: int) -> dict[str, Any]:
+    return {"name": f"lbforaging/Foraging-{kind}-v3", "options": {"max_episode_steps": rounds}}
 
 
 _FORAGER = {"kl": 0.0, "discount": 0.9, "uniform_steps": 24}
@@ -88,10 +88,10 @@ GAMES = {
     "meet": Game("ada", dict.fromkeys(SETTINGS, _MEET), {"together": 60, "newcomer": 40}, {}, ({"iterations": 90},)),
     "foraging": Game(
         "agent_0",
-        {"together": _foraging(5, 16), "newcomer": _foraging(7, 20)},
+        {"together": _foraging("5x5-2p-1f", 12), "newcomer": _foraging("7x7-2p-1f-coop", 20)},
         {"together": 60, "newcomer": 40},
         _FORAGER,
-        ({"env": _foraging(5, 16), "agent": _FORAGER, "iterations": 50},),
+        ({"env": _foraging("5x5-2p-1f-coop", 16), "agent": _FORAGER, "iterations": 50},),
     ),
 }
 CROWD = 4
@@ -100,7 +100,6 @@ CROWD_ITERATIONS = 20
 BADS = (Bad("1/3", "complete", "bob"), Bad("1/2", "ring", "bob"))
 QUIET = ("silent", "slow", "flooding")
 """Bad teachers who tell the rules nothing to tell them apart by."""
-TUNED: dict[str, dict[str, Any]] = {rule: {} if rule == "none" else {"shaping": 1.0} for rule in RULES}
 QUICK: dict[str, Any] = {"iterations": 1, "groups": 1, "group": 2, "eval_episodes": 2, "eval_every": 0}
 
 
@@ -128,7 +127,7 @@ def run(
         "commit": commit(),
         **{part: made[part]() for part in parts or PARTS},
         "games": {name: game._asdict() for name, game in GAMES.items()},
-        "rules": {rule: _advice(rule)["advice"] for rule in RULES},
+        "advice": msgspec.to_builtins(AdviceConfig(bytes=BYTES)),
         "seeds": SEEDS,
         "versions": versions() | {"models": model_hashes([AgentConfig()])},
     }
@@ -144,7 +143,7 @@ class _Bench:
         rooms = [package / room for room in ("agents", "envs", "graphs")]
         talk = [package / f"{name}.py" for name in ("bad_teachers", "exchange", "host", "messages", "node", "plan")]
         hashes = model_hashes([AgentConfig()])
-        words = [quick, GAMES, CROWD, CROWD_ITERATIONS, TUNED, BYTES, versions(), hashes, code_hash(*rooms, *talk)]
+        words = [quick, GAMES, CROWD, CROWD_ITERATIONS, BYTES, versions(), hashes, code_hash(*rooms, *talk)]
         mark = hashlib.sha256(json.dumps(words, default=str, sort_keys=True).encode()).hexdigest()[:8]
         self._folder = out / "runs" / mark
         self._quick = quick
@@ -209,7 +208,7 @@ class _Bench:
         game, advice = GAMES[name], _advice(rule)
         iterations = game.iterations[setting]
         fields = {"env": game.envs[setting], "iterations": iterations, "agent": game.agent}
-        fields["eval_every"] = iterations // 20
+        fields["eval_every"] = iterations // 10
         if setting == "together":
             fields["agent"] = game.agent | advice
         else:
@@ -237,7 +236,7 @@ class _Bench:
 
 
 def _advice(rule: str) -> dict[str, Any]:
-    return {"advice": {"rule": rule, "bytes": BYTES, **TUNED[rule]}}
+    return {"advice": {"rule": rule, "bytes": BYTES}}
 
 
 def _frozen(before: Run, name: str) -> dict[str, Any]:
