@@ -7,7 +7,7 @@ What counts is what the agents do alone: the evaluations of a run, in which nobo
 
 from __future__ import annotations
 
-__all__ = ["GAMES", "PARTS", "RULES", "run"]
+__all__ = ["GAMES", "PARTS", "RULES", "cell_rows", "run"]
 
 import hashlib
 import json
@@ -47,6 +47,9 @@ LAST = 0.2
 """Success is the mean of the evaluations in this last part of a training."""
 REACHED = 0.9
 """Of what learning without advice comes to in the end: the threshold that episodes are counted to."""
+
+Curve = Mapping[int, float]
+"""Success of those who learn, by episodes of training."""
 
 
 class Game(NamedTuple):
@@ -167,7 +170,9 @@ class _Bench:
         rows = []
         for name, setting in keys:
             found = {rule: [runs[name, setting, rule, seed] for seed in self._seeds] for rule in self._rules}
-            rows += _rows({"environment": _text(GAMES[name].envs[setting]), "setting": setting}, found)
+            curves = {rule: [_curve(run) for run in mine] for rule, mine in found.items()}
+            size = {rule: float(np.mean([_bytes(run) for run in mine])) for rule, mine in found.items()}
+            rows += cell_rows({"environment": _text(GAMES[name].envs[setting]), "setting": setting}, curves, size)
         return rows
 
     def hostile(self) -> list[dict[str, Any]]:
@@ -247,16 +252,23 @@ def _frozen(before: Run, name: str) -> dict[str, Any]:
 # -- what came of it --------------------------------------------------------------------------------------------------
 
 
-def _rows(settings: Mapping[str, Any], found: Mapping[str, Sequence[Run]]) -> list[dict[str, Any]]:
-    """Returns the rows of one game and setting, from the runs of each rule, one per seed."""
-    curves = {rule: [_curve(run) for run in runs] for rule, runs in found.items()}
+def cell_rows(
+    settings: Mapping[str, Any], curves: Mapping[str, Sequence[Curve]], size: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    """Returns the rows of one game and setting, a row per rule.
+
+    Args:
+        settings: what all rows say.
+        curves: per rule, ``none`` among them, a curve per seed; all evaluated after the same episodes.
+        size: per rule the bytes of an episode.
+    """
     ends = {rule: [_end(curve) for curve in mine] for rule, mine in curves.items()}
     threshold = REACHED * float(np.mean(ends["none"]))
     rows = []
-    for rule, runs in found.items():
+    for rule, mine in curves.items():
         success = student(ends[rule])
         gain = student([a - b for a, b in zip(ends[rule], ends["none"])])
-        episodes, means = list(curves[rule][0]), np.mean([list(curve.values()) for curve in curves[rule]], axis=0)
+        episodes, means = list(mine[0]), np.mean([list(curve.values()) for curve in mine], axis=0)
         rows.append(
             {
                 **settings,
@@ -266,7 +278,7 @@ def _rows(settings: Mapping[str, Any], found: Mapping[str, Sequence[Run]]) -> li
                 "over_none": None if rule == "none" else _percent(gain),
                 "episodes_to_threshold": next((e for e, mean in zip(episodes, means) if mean >= threshold > 0), None),
                 "threshold": 100 * threshold,
-                "bytes_per_episode": float(np.mean([_bytes(run) for run in runs])),
+                "bytes_per_episode": size[rule],
                 "by_seed": [100 * end for end in ends[rule]],
                 "curve": {"episodes": episodes, "success": (100 * means).round(1).tolist()},
             }
@@ -274,7 +286,7 @@ def _rows(settings: Mapping[str, Any], found: Mapping[str, Sequence[Run]]) -> li
     return rows
 
 
-def _curve(run: Run) -> dict[int, float]:
+def _curve(run: Run) -> Curve:
     """Returns the success of those who learn, by episodes of training, of every evaluation."""
     phases = run.phases()
     learning = [name for name in run.agents if run.config.agent_config(name).kind == "learning"]
@@ -283,7 +295,7 @@ def _curve(run: Run) -> dict[int, float]:
     return {int(str(i)) * each: float(v) for i, v in mine.groupby("iteration")["success"].mean().items()}
 
 
-def _end(curve: Mapping[int, float]) -> float:
+def _end(curve: Curve) -> float:
     last = max(curve)
     return float(np.mean([value for episodes, value in curve.items() if episodes > (1 - LAST) * last]))
 
