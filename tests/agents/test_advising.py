@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,9 @@ from decentral.agents.advice import FRAME, Question
 from decentral.agents.advice_config import AdviceConfig
 from decentral.agents.arms import decide
 from decentral.agents.credibility import View
+from decentral.agents.credit import Plays
+from decentral.agents.learner import Learner, Play
+from decentral.agents.mind import Metrics
 from decentral.agents.trust import Trust
 from decentral.journal import read
 from decentral.links import MemoryPeers
@@ -135,7 +138,7 @@ def test_every_turn_is_recorded_with_the_probability_that_it_was_drawn_with(
 def test_a_decision_can_be_made_again_from_its_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of embeddings only distances matter, so the student may stand at 0. Trust moves, whatever comes of advice."""
     update = Trust.update
-    monkeypatch.setattr(Trust, "update", lambda self, peer, found: update(self, peer, [1.0] * len(found)))
+    monkeypatch.setattr(Trust, "update", lambda self, peer, found: update(self, peer, [[1.0]] * len(found)))
     run = train(tmp_path / "run", groups=1, eval_episodes=1, iterations=3)
     moved = 0
     for line in (line for name in run.agents for line in read(run.path / "agents" / name / "advice.jsonl")[0]):
@@ -153,6 +156,30 @@ def test_a_decision_can_be_made_again_from_its_record(tmp_path: Path, monkeypatc
             moved += bool(np.abs(again.behaviour - student.probabilities).max() > 0.01)
     assert moved > 10
     assert run.advice()["trust"].nunique() > 1
+
+
+def test_advice_adds_to_the_advantage_of_what_it_speaks_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    learnt: list[list[float]] = []
+    step, credit = Learner.step, Learner.credit
+
+    def no_credit(self: Learner, plays: Sequence[Play]) -> tuple[Plays, np.ndarray]:
+        arrays, _ = credit(self, plays)
+        return arrays, np.zeros(len(arrays.episode))
+
+    def stepped(self: Learner, plays: Sequence[Play], added: np.ndarray) -> Metrics:
+        turns = [(choice.turn, id(play)) for play in plays for chunk in play.stream.chunks for choice in chunk.choices]
+        learnt.append(list(dict(zip(turns, added.tolist(), strict=True)).values()))
+        return step(self, plays, added)
+
+    monkeypatch.setattr(Learner, "credit", no_credit)
+    monkeypatch.setattr(Learner, "step", stepped)
+    run = train(tmp_path / "run", iterations=1, agent={"advice": {"rule": "follow", "gate": "always", "shaping": 3.0}})
+    lines = [line for name in run.agents for line in read(run.path / "agents" / name / "advice.jsonl")[0]]
+    spoken = [3.0 * line["score"][line["action"]] for line in lines if line["score"]]
+    assert len(spoken) > 4
+    assert all(value > 0 for value in spoken), "who follows takes what is spoken for"
+    found = [value for agent in learnt for value in agent if value]
+    assert sorted(found) == pytest.approx(sorted(spoken), abs=3e-4)
 
 
 def test_a_run_with_advice_is_repeated_bit_for_bit(told: tuple[Run, Frames], tmp_path: Path) -> None:
