@@ -24,6 +24,7 @@ import decentral
 from decentral.agents.advice_config import AdviceConfig
 from decentral.agents.config import AgentConfig
 from decentral.bad_teachers import KINDS
+from decentral.bench.advice_costs import costs
 from decentral.bench.grid import code_hash
 from decentral.bench.messages import messages
 from decentral.bench.trainings import Training, heirs, train_all
@@ -35,7 +36,7 @@ from decentral.intervals import Interval, student
 from decentral.run import Run
 from decentral.versions import commit, model_hashes, versions
 
-PARTS = ("cells", "hostile", "messages")
+PARTS = ("cells", "hostile", "messages", "costs")
 SETTINGS = ("together", "newcomer")
 RULES = ("none", "follow", "majority", "ccks", "ours")
 SEEDS = (1, 2, 3, 4, 5)
@@ -124,7 +125,7 @@ def run(
         if part not in PARTS:
             raise ConfigError(f"no part is called {part!r}{suggest(part, PARTS)}; there are {', '.join(PARTS)}")
     bench = _Bench(quick, report, out, workers)
-    made = {"cells": bench.cells, "hostile": bench.hostile, "messages": messages}
+    made = {"cells": bench.cells, "hostile": bench.hostile, "messages": messages, "costs": bench.costs}
     found = {
         "command": shlex.join(["decentral", *sys.argv[1:]]),
         "commit": commit(),
@@ -194,6 +195,10 @@ class _Bench:
                 if mine:
                     rows.append({"kind": kind, "share": bad.share, "rule": rule, **_trusted(mine, bad.teacher)})
         return rows
+
+    def costs(self) -> list[dict[str, Any]]:
+        """Returns a row per thing that costs time."""
+        return costs(self._quick, self._report, self._folder / "costs", {"mark": self._folder.name})
 
     # -- what is trained ------------------------------------------------------------------------------------------
 

@@ -36,7 +36,9 @@ def bench_core(
 
 @group.command("advice")
 def bench_advice(
-    parts: Annotated[list[str] | None, typer.Argument(metavar="PART", help="cells, hostile, messages; all.")] = None,
+    parts: Annotated[
+        list[str] | None, typer.Argument(metavar="PART", help="cells, hostile, messages, costs; all.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="One iteration of a few cells.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Last line of output: one line of JSON.")] = False,
     out: Annotated[
@@ -61,6 +63,8 @@ def bench_advice(
         typer.echo(f"{row['kind']}, {row['share']} of the teachers, {row['rule']}: {row['success']:.1f} %")
     for row in found.get("messages", ()):
         typer.echo(f"{row['topology']}, {row['agents']} agents: {row['per_episode']} frames an episode")
+    for row in found.get("costs", ()):
+        typer.echo(f"{row['what']}: {row['percent']:+.1f} % of the time of training, {row['pairs']} pairs")
     typer.echo(f"figures and runs: {out}")
 
 

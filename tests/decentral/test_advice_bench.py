@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from decentral.bench import advice, trainings
+from decentral.bench import advice, advice_costs, trainings
 from decentral.bench.messages import ROUNDS, messages
 from decentral.bench.trainings import Training, heirs, train_all
 from decentral.config import Config
@@ -27,6 +27,9 @@ def test_a_quick_run_has_every_part_and_trains_nothing_twice(tmp_path: Path, mon
     assert [(row["kind"], row["share"], row["rule"]) for row in found["hostile"]] == [
         ("honest", "0", "none"), ("honest", "0", "ours"), ("random", "1/3", "ours"),
     ]  # fmt: skip
+    (cost,) = found["costs"]
+    assert cost["pairs"] == 1
+    assert cost["percent"] > -100
     bad = found["hostile"][-1]
     assert 0 <= bad["trust_bad"] <= 1
     assert 0 <= bad["trust_good"] <= 1
@@ -39,10 +42,14 @@ def test_a_quick_run_has_every_part_and_trains_nothing_twice(tmp_path: Path, mon
         "honest",
         "honest",
     ]
-    assert len(lines) == len(list((tmp_path / "runs").glob("*/*/summary.json")))
+    assert len([line for line in lines if line.startswith("trained ")]) == len(
+        list((tmp_path / "runs").glob("*/*/summary.json"))
+    )
 
-    monkeypatch.setattr(trainings, "train", None)
-    assert advice.run(True, lines.append, tmp_path)["cells"] == found["cells"]
+    for module in (trainings, advice_costs):
+        monkeypatch.setattr(module, "train", None)
+    again = advice.run(True, lines.append, tmp_path)
+    assert all(again[part] == found[part] for part in advice.PARTS)
 
 
 def test_a_row_has_the_end_the_gain_and_the_episodes_to_the_threshold() -> None:
