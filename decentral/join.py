@@ -30,6 +30,11 @@ class Place:
         self._network = network
         self._secret = secret
 
+    @property
+    def host(self) -> str:
+        """The host's address."""
+        return self._network.host.address
+
     @classmethod
     def open(cls, name: str, config: Config, *, network: Path, secret: Path, out: Path, resume: bool = False) -> Place:
         """Opens the place of ``host``, or of the agent ``name``, and its run folder.

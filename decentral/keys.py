@@ -47,12 +47,13 @@ def new_keys(name: str, folder: Path) -> tuple[Path, Path]:
 def secret_key(file: Path) -> bytes:
     """Reads a secret key, 40 characters of Z85. Raises ConfigError, also if others can read the file too."""
     try:
-        if file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-            raise ConfigError(f"others can read the secret key {str(file)!r}: take that away with `chmod 600 {file}`")
+        mode = file.stat().st_mode
         secret = zmq.auth.load_certificate(file)[1]
         if secret is None:
             raise ValueError("no secret key in it")
         public_key(secret)
+        if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            raise ConfigError(f"others can read the secret key {str(file)!r}: take that away with `chmod 600 {file}`")
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"cannot read a secret key from {str(file)!r}: {getattr(error, 'strerror', None) or error}; give the "

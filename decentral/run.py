@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 _PHASE = ["phase", "iteration", "attempt"]
 _EPISODES = [*_PHASE, "episode", "group", "seed", "agent", "success", "return", "turns", "terminated", "truncated"]
 _PHASES = [*_PHASE, "agent", "episodes", "faults", "seconds", "success", "return"]
-_BELIEFS = ["weight", "trust", "distance", "entropy", "value", "own_value", "own", "behaviour", "advised", "usefulness"]
+_BELIEFS = ["moved", "weight", "trust", "distance", "entropy", "value", "own_value", "own", "behaviour", "advised"]
+_BELIEFS += ["usefulness"]
 _ADVICE = ["agent", "iteration", "attempt", "episode", "round", "peer", "action", *_BELIEFS]
 _ADVICE += ["accepted", "advantage", "return"]
 _RESULTS = ["measure", "episodes", "first", "first_low", "first_high", "last", "last_low", "last_high"]
@@ -164,14 +165,15 @@ class Run:
     def advice(self) -> pd.DataFrame:
         """One row per turn that an agent asked about and peer that it heard of it.
 
-        Columns: ``agent`` (who asked), ``iteration``, ``attempt``, ``episode``, ``round``, ``peer`` (empty where none
-        answered in time), ``action`` (what was done), ``weight`` (of the peer in the decision), ``trust`` (in it, as
-        it was then), ``distance`` (of its embedding from the agent's own), ``entropy`` (of what it advised, in nats),
-        ``value`` (the return that the peer expected), ``own_value`` (that the agent expected), ``own`` (the action's
-        probability by the agent's own policy), ``behaviour`` (the one it was drawn with), ``advised`` (the one the
-        peer gave it), ``usefulness`` (how much the agent's return gains, by this one turn, per step toward the peer:
-        ``advantage * (advised - own) / behaviour``, cut off at 10; trust is learnt from it), ``accepted`` (whether
-        peer and decision both favoured the action), ``advantage`` and ``return``.
+        Columns: ``agent`` (who asked), ``iteration``, ``attempt``, ``episode``, ``round``, ``peer`` (empty where nobody
+        advised: ``declined``, ``refused`` and ``late`` of `metrics` tell why), ``action`` (what was done), ``moved``
+        (the share of its probability that advice moved in this turn), ``weight`` (of the peer in the decision),
+        ``trust`` (in it, as it was then), ``distance`` (of its embedding from the agent's own), ``entropy`` (of what it
+        advised, in nats), ``value`` (the return that the peer expected), ``own_value`` (that the agent expected),
+        ``own`` (the action's probability by the agent's own policy), ``behaviour`` (the one it was drawn with),
+        ``advised`` (the one the peer gave it), ``usefulness`` (how much the agent's return gains, by this one turn, per
+        step toward the peer: ``advantage * (advised - own) / behaviour``, cut off at 10; trust is learnt from it),
+        ``accepted`` (whether peer and decision both favoured the action), ``advantage`` and ``return``.
         """
         import pandas as pd
 
@@ -185,6 +187,7 @@ class Run:
                     "agent": name,
                     **{key: line[key] for key in ("iteration", "attempt", "episode", "round")},
                     "action": line["legal"][action],
+                    "moved": sum(abs(p - q) for p, q in zip(own, drawn)) / 2,
                     "own_value": line.get("value"),
                     "own": own[action],
                     "behaviour": drawn[action],
@@ -315,13 +318,24 @@ class Run:
         return Player.load(self, name)
 
     def checkpoint(self, name: str) -> Path:
-        """Returns the folder of an agent's newest committed checkpoint. Raises RunError if there is none."""
+        """Returns the folder of an agent's newest committed checkpoint. Raises RunError if there is none.
+
+        In the folder of an agent's owner, who is not told of every commit, it is the newest one.
+        """
         if name not in self.agents:
             raise RunError(
                 f"the run {str(self.path)!r} has no agent {name!r}{suggest(name, self.agents)};"
                 f" its agents are {', '.join(self.agents)}"
             )
-        return Checkpoints(self.path / "agents" / name / "checkpoints").path(self.state["iteration"])
+        checkpoints = Checkpoints(self.path / "agents" / name / "checkpoints")
+        if self.config.engine != "network":
+            return checkpoints.path(self.state["iteration"])
+        if not (saved := checkpoints.saved()):
+            raise RunError(
+                f"the run {str(self.path)!r} has no weights of {name}, which are its owner's: give the folder of "
+                f"`decentral agent {name}`"
+            )
+        return checkpoints.path(saved[-1])
 
     def evaluate(
         self,

@@ -135,6 +135,7 @@ def run(
         "seeds": SEEDS,
         "versions": versions() | {"models": model_hashes([AgentConfig()])},
     }
+    out.mkdir(parents=True, exist_ok=True)
     write_whole(out / "advice.json", json.dumps(found, indent=1).encode())
     return found
 

@@ -62,7 +62,8 @@ def bench_advice(
     for row in found.get("hostile", ()):
         typer.echo(f"{row['kind']}, {row['share']} of the teachers, {row['rule']}: {row['success']:.1f} %")
     for row in found.get("messages", ()):
-        typer.echo(f"{row['topology']}, {row['agents']} agents: {row['per_episode']} frames an episode")
+        size = f"{row['per_episode']:,} frames and {row['bytes_per_episode']:,} bytes"
+        typer.echo(f"{row['topology']}, {row['agents']} agents: {size} in an episode of 8 rounds, by itself")
     for row in found.get("costs", ()):
         typer.echo(f"{row['what']}: {row['percent']:+.1f} % of the time of training, {row['pairs']} pairs")
     typer.echo(f"figures and runs: {out}")

@@ -115,6 +115,7 @@ def _join(
                 view.board.recall(before.closed() if before else ())
                 place.play(HostLines(view, say))
         else:
+            say(f"waiting for the host at {place.host}")
             place.play(AgentLines(say))
     except KeyboardInterrupt:
         again = ["decentral", *(["host"] if name == "host" else ["agent", name]), "--resume", str(folder)]

@@ -129,8 +129,10 @@ async def _agree(name: str, world: Link[say.FromHost], ours: dict[str, str], dea
             continue
         return message
 
-    unlike = disagreement(ours, (await within(deadline, welcome(), silence)).terms)
+    heard = await within(deadline, welcome(), silence)
+    unlike = disagreement(ours, heard.terms)
     if unlike:
+        await world.send(say.Hello(name, heard.session, ours))  # so that the host can say why it waits
         raise ConfigError(f"the host plays with {unlike} as {name} does: start {name} with the host's settings")
 
 

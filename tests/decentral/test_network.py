@@ -132,7 +132,6 @@ def test_a_secret_that_is_none_or_that_others_can_read_is_refused(tmp_path: Path
     secret.chmod(0o640)
     with pytest.raises(ConfigError, match=rf"others can read .*`chmod 600 {secret}`"):
         secret_key(secret)
-    public.chmod(0o600)
     (tmp_path / "junk").write_text("secret-key = zzz\npublic-key = zzz\n")
     (tmp_path / "junk").chmod(0o600)
     for file, said in (
