@@ -81,6 +81,7 @@ class Bad(NamedTuple):
 _BATCH = {"groups": 2, "group": 4}
 _TEACHING = {"groups": 6, "group": 8}
 _MEET = {"name": "meet", "level": 2}
+_SMALL_MEET = {"name": "meet", "level": 0}
 
 
 def _foraging(kind: str, rounds: int) -> dict[str, Any]:
@@ -89,7 +90,13 @@ def _foraging(kind: str, rounds: int) -> dict[str, Any]:
 
 _FORAGER = {"kl": 0.0, "discount": 0.9, "uniform_steps": 24}
 GAMES = {
-    "meet": Game("ada", dict.fromkeys(SETTINGS, _MEET), {"together": 60, "newcomer": 40}, {}, ({"iterations": 90},)),
+    "meet": Game(
+        "ada",
+        {"together": _SMALL_MEET, "newcomer": _MEET},
+        {"together": 50, "newcomer": 40},
+        {},
+        ({"iterations": 90},),
+    ),
     "foraging": Game(
         "agent_0",
         {"together": _foraging("5x5-2p-1f", 12), "newcomer": _foraging("7x7-2p-1f-coop", 20)},
