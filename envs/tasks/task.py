@@ -6,18 +6,22 @@ Source: RACES, arXiv 2606.12373, section 3. Knows nothing about operators, ids o
     def reverse(values):
         return values[::-1]
 
-The task is named as its function, its family as the module. The function is deterministic and pure, takes and returns
-immutable values of ``values.py``, and raises ``OutOfDomain`` for what it does not take.
+The task is named as its function, its family as the file. A file in ``catalogue/`` is a family: all tasks at its top
+are in the catalogue, in the order written. A task of a user's own file is named ``file.py:reverse``. The function is
+deterministic and pure, takes and returns immutable values of ``values.py``, and raises ``OutOfDomain`` for what it does
+not take.
 """
 
 from __future__ import annotations
 
 __all__ = ["DRAWS", "Instance", "Map", "Mapped", "Missing", "Task", "task"]
 
+import inspect
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum
+from pathlib import Path
 from random import Random
 from typing import Any
 from zlib import crc32
@@ -88,17 +92,20 @@ class Task(ABC):
             raise ConfigError(f"level {level} of task {self.name} does not exist: choose 0 to {LEVELS - 1}")
         if seed < 0:
             raise ConfigError(f"seed {seed} of task {self.name} is negative: choose one from 0 on")
-        random = Random((seed * LEVELS + level) << 32 | crc32(self.name.encode()))
+        value, values = self.pose(Random((seed * LEVELS + level) << 32 | crc32(self.name.encode())), level)
+        return Instance(self.prompt(value), value, values, self.show(values))
+
+    def pose(self, random: Random, level: int) -> tuple[Any, tuple[Any, ...]]:
+        """Returns an input in the domain and the answer to it. Raises EnvError if none can be drawn."""
+        why = ""
         for _ in range(DRAWS):
-            value = self.draw(random, level)
             try:
-                values = self.solve(value)
+                value = self.draw(random, level)
+                return value, self.solve(value)
             except OutOfDomain as error:
-                refused = error
-                continue
-            return Instance(self.prompt(value), value, values, self.show(values))
+                why = str(error)
         raise EnvError(
-            f"task {self.name} takes none of the {DRAWS} inputs drawn at level {level} with seed {seed} ({refused}); "
+            f"task {self.name} takes none of {DRAWS} inputs drawn at level {level} (the last: {why}); "
             "let its draw make inputs that it takes"
         )
 
@@ -232,7 +239,7 @@ def task(
                 f"task {name}: says={short(says)} is no sentence; write one line of at most 160 ASCII characters, "
                 "from a capital letter to a full stop"
             )
-        family = function.__module__.rpartition(".")[2]
+        family = Path(inspect.getfile(function)).stem
         return Mapped(function, name=name, family=family, takes=takes, gives=gives, says=says, draw=draw, steps=steps)
 
     return made

@@ -84,7 +84,7 @@ class Kind(ABC):
     """A kind of values. There is one object of each; two kinds are the same only if they are the same object."""
 
     name: str
-    """As a message says it, e.g. ``list of integers``."""
+    """As messages say it, e.g. ``integers``."""
 
     @abstractmethod
     def check(self, value: Any) -> None:
@@ -117,7 +117,7 @@ class Kind(ABC):
     def parse(self, text: str) -> Any:
         """Returns the value that ``show`` wrote as ``text``. Takes any text, and raises OutOfDomain for most."""
         if len(text) > LONGEST:
-            raise OutOfDomain(f"a text of {len(text)} characters is no {self.name}; write at most {LONGEST}")
+            raise OutOfDomain(f"a text of {len(text)} characters is not of kind {self.name}; write at most {LONGEST}")
         value = self.read(text.strip())
         self.check(value)
         return value
@@ -126,7 +126,7 @@ class Kind(ABC):
         return self.name
 
     def _refuse(self, value: Any, why: str) -> OutOfDomain:
-        return OutOfDomain(f"{short(value)} is no {self.name}: it has to be {why}")
+        return OutOfDomain(f"{short(value)} is not of kind {self.name}: it has to be {why}")
 
 
 class _Integer(Kind):
@@ -170,7 +170,7 @@ class _Text(Kind):
 
     def read(self, text: str) -> str:
         if not text:
-            raise OutOfDomain(f"nothing is no {self.name}; write {_EMPTY} for an empty one")
+            raise OutOfDomain(f"nothing is not of kind {self.name}; write {_EMPTY} for an empty one")
         return "" if text == _EMPTY else text
 
     def draw(self, random: Random, level: int) -> str:
@@ -189,7 +189,7 @@ class _Text(Kind):
 
 
 class _Boolean(Kind):
-    name = "yes or no"
+    name = "boolean"
 
     def check(self, value: Any) -> None:
         if type(value) is not bool:
@@ -200,7 +200,7 @@ class _Boolean(Kind):
 
     def read(self, text: str) -> bool:
         if text not in ("yes", "no"):
-            raise OutOfDomain(f"{short(text)} is no {self.name}; write one of the two")
+            raise OutOfDomain(f"{short(text)} is not of kind {self.name}; write yes or no")
         return text == "yes"
 
     def draw(self, random: Random, level: int) -> bool:
@@ -217,7 +217,7 @@ class _Boolean(Kind):
 
 
 class _Integers(Kind):
-    name = "list of integers"
+    name = "integers"
 
     def check(self, value: Any) -> None:
         if (
@@ -247,7 +247,7 @@ class _Integers(Kind):
 
 
 class _Texts(Kind):
-    name = "list of texts"
+    name = "texts"
 
     def check(self, value: Any) -> None:
         if (
@@ -417,7 +417,7 @@ class _Mapping(Kind):
 
 
 class _Pair(Kind):
-    name = "pair of integers"
+    name = "pair"
 
     def check(self, value: Any) -> None:
         if type(value) is not tuple or len(value) != 2:
