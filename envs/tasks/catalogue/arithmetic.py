@@ -59,7 +59,7 @@ def sum_and_difference(pair: tuple[int, int]) -> tuple[int, int]:
 @task(
     takes=INTEGERS,
     gives=INTEGER,
-    draw=until(INTEGERS, all),
+    draw=until(INTEGERS.draw, all),
     says="Start from 1, multiply by every number, and take that mod 97.",
 )
 def product(numbers: tuple[int, ...]) -> int:
@@ -69,7 +69,7 @@ def product(numbers: tuple[int, ...]) -> int:
 @task(
     takes=INTEGER,
     gives=INTEGER,
-    draw=until(INTEGER, lambda number: number > 1),
+    draw=until(INTEGER.draw, lambda number: number > 1),
     says="Multiply the number by itself and take that mod 100.",
 )
 def square(number: int) -> int:

@@ -30,7 +30,7 @@ def places(text: str) -> tuple[int, ...]:
 @task(
     takes=TEXT,
     gives=TEXT,
-    draw=until(TEXT, lambda text: any(a != b for a, b in zip(text[::2], text[1::2]))),
+    draw=until(TEXT.draw, lambda text: any(a != b for a, b in zip(text[::2], text[1::2]))),
     says="Swap the 1st and 2nd character, the 3rd and 4th and so on; an odd last one stays.",
 )
 def swap_neighbours(text: str) -> str:
@@ -54,7 +54,7 @@ def trithemius(text: str) -> str:
 @task(
     takes=TEXT,
     gives=TEXT,
-    draw=until(TEXT, lambda text: text != text[1::2] + text[::2]),
+    draw=until(TEXT.draw, lambda text: text != text[1::2] + text[::2]),
     says="Write the 2nd, 4th, 6th character and so on, then the 1st, 3rd, 5th and so on.",
 )
 def rail_fence(text: str) -> str:

@@ -47,7 +47,7 @@ def clock(time: tuple[int, int]) -> str:
 @task(
     takes=INTEGER,
     gives=TEXT,
-    draw=until(INTEGER, bool),
+    draw=until(INTEGER.draw, bool),
     says="Write the date so many days after 2000-01-01 as year-month-day.",
 )
 def date_after(days: int) -> str:

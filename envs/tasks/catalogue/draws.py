@@ -11,23 +11,22 @@ from string import ascii_lowercase
 from typing import Any
 
 from decentral.envs.tasks.graph import Graph
-from decentral.envs.tasks.values import Kind
 
 Draw = Callable[[Random, int], Any]
 _TRIES = 16
 
 
-def until(kind: Kind, wanted: Callable[[Any], bool]) -> Draw:
-    """Returns a draw of ``kind`` that draws again, a bounded number of times, until a value is ``wanted``."""
+def until(draw: Draw, wanted: Callable[[Any], bool]) -> Draw:
+    """Returns ``draw`` repeated, a bounded number of times, until a value is ``wanted``."""
 
-    def draw(random: Random, level: int) -> Any:
+    def again(random: Random, level: int) -> Any:
         for _ in range(_TRIES):
-            value = kind.draw(random, level)
+            value = draw(random, level)
             if wanted(value):
                 break
         return value
 
-    return draw
+    return again
 
 
 def numbers_below(bound: int, at_least: int = 3) -> Draw:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 from decentral.envs.tasks.catalogue.draws import until
@@ -35,7 +36,7 @@ def column_maxima(grid: Grid) -> tuple[int, ...]:
 @task(
     takes=GRID,
     gives=GRID,
-    draw=until(GRID, lambda grid: grid != tuple(zip(*grid))),
+    draw=until(GRID.draw, lambda grid: grid != tuple(zip(*grid))),
     says="Swap rows and columns: the first row becomes the first column.",
 )
 def transpose(grid: Grid) -> Grid:
@@ -45,7 +46,7 @@ def transpose(grid: Grid) -> Grid:
 @task(
     takes=GRID,
     gives=GRID,
-    draw=_few_colours,
+    draw=until(_few_colours, lambda grid: any(low == 0 < up for rows in pairwise(grid) for up, low in zip(*rows))),
     says="Move all cells that are 0 to the top of their column; the others keep their order.",
 )
 def fall(grid: Grid) -> Grid:

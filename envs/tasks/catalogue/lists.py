@@ -12,7 +12,7 @@ from decentral.envs.tasks.values import INTEGER, INTEGERS, PAIR
 @task(
     takes=INTEGERS,
     gives=INTEGERS,
-    draw=until(INTEGERS, lambda numbers: numbers != numbers[::-1]),
+    draw=until(INTEGERS.draw, lambda numbers: numbers != numbers[::-1]),
     says="Reverse the list.",
 )
 def reverse(numbers: tuple[int, ...]) -> tuple[int, ...]:

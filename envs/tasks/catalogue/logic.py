@@ -66,18 +66,17 @@ def and_plus_double_or(pair: tuple[int, int]) -> int:
 @task(
     takes=PAIR,
     gives=INTEGERS,
-    says="List 1 or 0 for each: first < second, both are odd, the sum is over 9, they share a digit.",
+    says="List 1 for yes or 0 for no: the first is smaller, the second is odd, the sum is even.",
 )
 def questions(pair: tuple[int, int]) -> tuple[int, ...]:
     first, second = pair
-    shared = set(str(abs(first))) & set(str(abs(second)))
-    return int(first < second), int(first % 2 == second % 2 == 1), int(first + second > 9), int(bool(shared))
+    return int(first < second), second & 1, 1 - ((first ^ second) & 1)
 
 
 @task(
     takes=INTEGER,
     gives=INTEGER,
-    draw=until(INTEGER, lambda number: number > 3),
+    draw=until(INTEGER.draw, lambda number: number > 3),
     says="Drop the sign, write it in base 2, swap 0 and 1, and give the number that this is.",
 )
 def flip_bits(number: int) -> int:

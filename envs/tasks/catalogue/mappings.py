@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from decentral.envs.tasks.catalogue.draws import numbers_below
+from decentral.envs.tasks.catalogue.draws import numbers_below, until
 from decentral.envs.tasks.graph import Node
 from decentral.envs.tasks.task import task
 from decentral.envs.tasks.values import INTEGER, INTEGERS, MAPPING, TEXT, TEXTS, mapping
@@ -15,7 +15,7 @@ Items = tuple[tuple[Node, int], ...]
 @task(
     takes=INTEGERS,
     gives=INTEGERS,
-    draw=numbers_below(4, at_least=4),
+    draw=until(numbers_below(4, at_least=3), lambda numbers: len(set(numbers)) < len(numbers)),
     says="Keep only the first of equal numbers.",
 )
 def unique(numbers: tuple[int, ...]) -> tuple[int, ...]:

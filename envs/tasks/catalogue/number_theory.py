@@ -41,7 +41,7 @@ def digits(number: int) -> tuple[int, ...]:
 @task(
     takes=INTEGER,
     gives=INTEGERS,
-    draw=until(INTEGER, lambda number: number > 3 and not _is_prime(number)),
+    draw=until(INTEGER.draw, lambda number: number > 3 and not _is_prime(number)),
     says="List the prime factors in ascending order, repeats too.",
 )
 def prime_factors(number: int) -> tuple[int, ...]:
@@ -62,7 +62,9 @@ def gcd(pair: tuple[int, int]) -> int:
     return greatest(*pair)
 
 
-@task(takes=PAIR, gives=INTEGER, draw=until(PAIR, all), says="Give the least common multiple, or 0 if a number is 0.")
+@task(
+    takes=PAIR, gives=INTEGER, draw=until(PAIR.draw, all), says="Give the least common multiple, or 0 if a number is 0."
+)
 def lcm(pair: tuple[int, int]) -> int:
     return least(*pair)
 
@@ -105,7 +107,7 @@ def totient(number: int) -> int:
 @task(
     takes=INTEGER,
     gives=TEXT,
-    draw=until(INTEGER, lambda number: number > 1),
+    draw=until(INTEGER.draw, lambda number: number > 1),
     says="Drop the sign and write the number in base 2.",
 )
 def binary(number: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from decentral.envs.tasks.catalogue.draws import letters_of, numbers_below, until
 from decentral.envs.tasks.task import task
 from decentral.envs.tasks.values import INTEGER, INTEGERS, PAIR, TEXT, OutOfDomain
@@ -14,7 +16,7 @@ _MOVES = {"l": (-1, 0), "r": (1, 0), "d": (0, -1), "u": (0, 1)}
 @task(
     takes=INTEGERS,
     gives=INTEGERS,
-    draw=until(INTEGERS, lambda numbers: any(number % 2 == 0 for number in numbers[1:])),
+    draw=until(INTEGERS.draw, lambda numbers: any(number % 2 == 0 for number in numbers[1:])),
     says="Push each on a stack, but add an even one to the top if there is a top; list the stack from the bottom.",
 )
 def stack_sums(numbers: tuple[int, ...]) -> tuple[int, ...]:
@@ -30,8 +32,8 @@ def stack_sums(numbers: tuple[int, ...]) -> tuple[int, ...]:
 @task(
     takes=INTEGERS,
     gives=INTEGERS,
-    draw=until(INTEGERS, lambda numbers: any(number % 3 for number in numbers[:-1])),
-    says="Start at the first number: list it, then go right by 1 plus it mod 3, until past the end.",
+    draw=until(INTEGERS.draw, lambda numbers: any(number % 3 for number in numbers[:-1])),
+    says="Start at the first number: list it, then go right by (it mod 3) + 1, until past the end.",
 )
 def jump(numbers: tuple[int, ...]) -> tuple[int, ...]:
     found, place = [], 0
@@ -51,7 +53,7 @@ def halvings(number: int) -> tuple[int, ...]:
 @task(
     takes=INTEGERS,
     gives=INTEGERS,
-    draw=numbers_below(3, at_least=4),
+    draw=until(numbers_below(3, at_least=4), lambda numbers: any(a == b for a, b in pairwise(numbers))),
     says="Push each on a stack, but if it equals the top, remove the top instead; list the stack from the bottom.",
 )
 def cancel(numbers: tuple[int, ...]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from decentral.envs.tasks.catalogue.draws import numbers_below, until
 from decentral.envs.tasks.task import task
 from decentral.envs.tasks.values import INTEGER, INTEGERS, TEXT, TEXTS, OutOfDomain
 
-_unsorted = until(INTEGERS, lambda numbers: numbers != tuple(sorted(numbers)))
+_unsorted = until(INTEGERS.draw, lambda numbers: numbers != tuple(sorted(numbers)))
 
 
 @task(takes=INTEGERS, gives=INTEGERS, draw=_unsorted, says="Sort in ascending order.")
@@ -53,7 +53,7 @@ def running_maxima(numbers: tuple[int, ...]) -> tuple[int, ...]:
 @task(
     takes=TEXTS,
     gives=TEXTS,
-    draw=until(TEXTS, lambda texts: texts != tuple(sorted(texts))),
+    draw=until(TEXTS.draw, lambda texts: texts != tuple(sorted(texts))),
     says="Sort the texts alphabetically.",
 )
 def sort_texts(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def inversions(numbers: tuple[int, ...]) -> int:
 @task(
     takes=INTEGERS,
     gives=INTEGERS,
-    draw=until(INTEGERS, lambda numbers: numbers != tuple(sorted(numbers, reverse=True))),
+    draw=until(INTEGERS.draw, lambda numbers: numbers != tuple(sorted(numbers, reverse=True))),
     says="Sort in descending order.",
 )
 def sort_down(numbers: tuple[int, ...]) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ def place_of_largest(numbers: tuple[int, ...]) -> int:
 @task(
     takes=TEXTS,
     gives=TEXTS,
-    draw=until(TEXTS, lambda texts: texts != tuple(sorted(texts, key=len))),
+    draw=until(TEXTS.draw, lambda texts: texts != tuple(sorted(texts, key=len))),
     says="Sort by length, short first; equally long ones keep their order.",
 )
 def sort_by_length(texts: tuple[str, ...]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ def _few_letters(random: Random, level: int) -> str:
     return letters_of(ascii_lowercase[: random.randint(1, 3 + level)])(random, level)
 
 
-@task(takes=TEXT, gives=TEXT, draw=until(TEXT, lambda text: text != text[::-1]), says="Reverse the text.")
+@task(takes=TEXT, gives=TEXT, draw=until(TEXT.draw, lambda text: text != text[::-1]), says="Reverse the text.")
 def reverse_text(text: str) -> str:
     return text[::-1]
 
@@ -31,7 +31,7 @@ def lengths(texts: tuple[str, ...]) -> tuple[int, ...]:
 @task(
     takes=TEXT,
     gives=TEXT,
-    draw=until(TEXT, lambda text: list(text) != sorted(text)),
+    draw=until(TEXT.draw, lambda text: list(text) != sorted(text)),
     says="Sort the characters alphabetically.",
 )
 def sort_characters(text: str) -> str:
@@ -51,7 +51,7 @@ def rotate_text(text: str) -> str:
 @task(
     takes=TEXT,
     gives=TEXT,
-    draw=until(TEXT, lambda text: len(set(text)) < len(text)),
+    draw=until(TEXT.draw, lambda text: len(set(text)) < len(text)),
     says="Keep only the first of equal characters.",
 )
 def once_each(text: str) -> str:
