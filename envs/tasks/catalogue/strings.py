@@ -43,7 +43,12 @@ def run_lengths(text: str) -> str:
     return "".join(f"{character}{len(tuple(run))}" for character, run in groupby(text))
 
 
-@task(takes=TEXT, gives=TEXT, says="Move the first character to the end.")
+@task(
+    takes=TEXT,
+    gives=TEXT,
+    draw=until(TEXT.draw, lambda text: len(set(text)) > 1),
+    says="Move the first character to the end.",
+)
 def rotate_text(text: str) -> str:
     return text[1:] + text[:1]
 
