@@ -148,7 +148,7 @@ class _Integer(Kind):
         return low + int(random.random() * (top - low + 1))
 
     def guess(self, random: Random, value: int) -> int:
-        found = int(random.random() * (max(4, 2 * abs(value)) + 1))
+        found = int(random.random() * (min(max(4, 2 * abs(value)), LARGEST) + 1))
         return -found if value < 0 else found
 
     def near(self, random: Random, value: int) -> int:
