@@ -1,0 +1,1 @@
+"""Verifiable tasks: typed maps with a description, composed by four operators, checked by gates."""
