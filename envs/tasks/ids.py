@@ -1,4 +1,4 @@
-"""Ids: from ``seq(reverse,sum)`` to the task, anywhere.
+"""Ids: from ``seq(reverse,total)`` to the task, anywhere.
 
 id      = name | "seq(" ids ")" | "par(" ids ")" | "sort(" ids ")" | "select(" ids "|" ids ")"
 ids     = id {"," id}
@@ -132,7 +132,7 @@ class _Reader:
         got = repr(self.next) if self.next else "the end"
         return ConfigError(
             f"task id {short(self.id)} has {got} where {wanted} should be; write e.g. seq(reverse,sum) or "
-            "select(reverse,sum|length)"
+            "select(reverse,total|sort)"
         )
 
 
