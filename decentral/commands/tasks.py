@@ -24,7 +24,7 @@ _ENUMERATED = 200_000
 """So many composites of one operator and size are listed at most to check a count."""
 
 group = new_group("Verifiable tasks and their composites.")
-TaskId = Annotated[str, typer.Argument(metavar="ID", help="A name, or e.g. seq(reverse,sum), or file.py:task.")]
+TaskId = Annotated[str, typer.Argument(metavar="ID", help="A name, or e.g. seq(reverse,total), or file.py:task.")]
 Level = Annotated[int, typer.Option(min=0, max=9, help="Difficulty.")]
 Seed = Annotated[int, typer.Option(min=0, help="Of the first instance.")]
 Base = Annotated[int | None, typer.Option(min=1, help="Only the first so many base tasks.")]

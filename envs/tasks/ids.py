@@ -131,7 +131,7 @@ class _Reader:
     def error(self, wanted: str) -> ConfigError:
         got = repr(self.next) if self.next else "the end"
         return ConfigError(
-            f"task id {short(self.id)} has {got} where {wanted} should be; write e.g. seq(reverse,sum) or "
+            f"task id {short(self.id)} has {got} where {wanted} should be; write e.g. seq(reverse,total) or "
             "select(reverse,total|sort)"
         )
 
