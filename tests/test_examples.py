@@ -94,7 +94,7 @@ def test_the_gallery_shows_every_suite_and_trains_on_one(
 
 
 SHORTER = {
-    "advice.ipynb": {"ITERATIONS = 8": "ITERATIONS = 3", '"groups": 8': '"groups": 3'},
+    "advice.ipynb": {"ITERATIONS = 8": "ITERATIONS = 4"},
     "study_a_run.ipynb": {'"iterations": 40': '"iterations": 2', '"eval_episodes": 100': '"eval_episodes": 10'},
     "why_drafts_are_accepted.ipynb": {", 3000, seed": ", 600, seed", "range(8, 16)": "range(8, 9)"},
     "your_environment.ipynb": {"iterations=24, eval_episodes=100": "iterations=2, eval_episodes=10"},
