@@ -191,7 +191,7 @@ def test_rates() -> None:
 def test_each_turn_is_credited_with_the_reward_that_followed_it(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mind = agent(tiny, discount=0.9)
     seen: list[list[float]] = []
-    monkeypatch.setattr(mind._learner, "step", lambda plays: seen.extend(list(play.rewards) for play in plays) or {})
+    monkeypatch.setattr(mind._learner, "step", lambda plays, _: seen.extend(list(one.rewards) for one in plays) or {})
     mind.begin(Phase("train", 0))
     for turn, reward in enumerate((0.0, 2.0, -1.0)):
         mind.act([Request(e, 0, Turn("bob", turn, "you red", LEGAL, reward=reward)) for e in range(2)][: 2 - turn // 2])
